@@ -1,0 +1,46 @@
+# Each target builds .venv from nothing but python3 and a package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    a simulated federation on handwritten digits, ending in report.html"
+	@echo "make test    the tests"
+	@echo "make check   formatting, lint, types, import layers, generated docs"
+	@echo "make bench   the paper's experiments and the speed of the learner (minutes)"
+	@echo "make format  put the code into the form that make check asks for"
+	@echo "make clean   remove what the others made"
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/goldfc demo
+
+test: $(READY)
+	$(BIN)/python -m pytest --numprocesses=auto
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/equations.py --check
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/python tools/equations.py
+
+bench: $(READY)
+	$(BIN)/goldfc bench paper --seeds 10 --out benchmarks
+	$(BIN)/goldfc bench speed --out benchmarks
+
+clean:
+	rm -rf $(VENV) report.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,112 @@
+"""CPL, competitive penalised learning: the one learner of clients and server (Eqs. 5-6, 8-15, 22).
+
+Many candidate clusters compete for the rows. The winner of a row is rewarded, its nearest rival penalised, so that
+superfluous candidates lose their rows and go, and the number of clusters finds itself.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadSettings
+from goldfc.learning import _kernels
+from goldfc.learning.importance import feature_importance
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The settings of a competition; the defaults are the paper's."""
+
+    learning_rate: float = 0.05
+    initial_fraction: float = 0.5
+    max_epochs: int = 30
+
+    def __post_init__(self) -> None:
+        """Refuse what no competition could run with."""
+        if not self.learning_rate > 0.0:
+            raise BadSettings(
+                f"learning_rate must be above 0, got {self.learning_rate}; the paper uses 0.05."
+            )
+        if not 0.0 < self.initial_fraction <= 1.0:
+            raise BadSettings(
+                f"initial_fraction must lie in (0, 1], got {self.initial_fraction}; the paper uses 0.5."
+            )
+        if not self.max_epochs >= 1:
+            raise BadSettings(f"max_epochs must be at least 1, got {self.max_epochs}; 30 is the default.")
+
+    def candidates(self, n_rows: int) -> int:
+        """k0, the number of candidate clusters to begin with."""
+        return max(1, round(self.initial_fraction * n_rows))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a competition ended: cluster j has the centroid `centroids[j]` and the rows where `labels == j`."""
+
+    labels: IntArray
+    centroids: FloatArray
+    objective: float
+    epochs: int
+    converged: bool
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters are left."""
+        return len(self.centroids)
+
+
+def compete(X: FloatArray, n_candidates: int, learning: Learning, rng: np.random.Generator) -> Outcome:
+    """CPL: let `n_candidates` clusters, each started from a row of its own, compete until no row moves."""
+    labels, clusters = start(X, n_candidates, rng)
+    count, all_wins = n_candidates, float(n_candidates)
+    for epoch in range(1, learning.max_epochs + 1):
+        moved, count = _kernels.epoch(X, labels, clusters, count, all_wins, learning.learning_rate)
+        all_wins += len(X)
+        if moved == 0 or epoch == learning.max_epochs:
+            break
+        count = drop_singletons(clusters, count, labels)
+        importance, means = feature_importance(X, labels, clusters.size[:count])
+        clusters.importance[:, :count] = importance
+        clusters.centroid[:, :count] = means
+    return finish(X, labels, clusters, count, epoch, moved == 0)
+
+
+def start(X: FloatArray, n_candidates: int, rng: np.random.Generator) -> tuple[IntArray, _kernels.Clusters]:
+    """Draw distinct rows as the first centroids; each is its cluster's only member, all others are unassigned.
+
+    Note: the paper sets w to 1 / k0 although w is a sigmoid of W; W = 1 is the start that agrees with it.
+    """
+    n_rows, n_features = X.shape
+    seeds = rng.choice(n_rows, size=n_candidates, replace=False)
+    labels = np.full(n_rows, -1, dtype=np.int64)
+    labels[seeds] = np.arange(n_candidates)
+    clusters = _kernels.Clusters(
+        centroid=np.ascontiguousarray(X[seeds].T),
+        importance=np.full((n_features, n_candidates), 1.0 / n_features),
+        size=np.ones(n_candidates, dtype=np.int64),
+        wins=np.ones(n_candidates),
+        weight=np.ones(n_candidates),
+        standing=np.zeros(n_candidates),
+    )
+    return labels, clusters
+
+
+def drop_singletons(clusters: _kernels.Clusters, count: int, labels: IntArray) -> int:
+    """Take clusters of one member, which have no variance, out of the competition, unless all are such."""
+    if clusters.size[:count].max() < 2:
+        return count
+    return _kernels.compact(clusters, count, labels, 2)
+
+
+def finish(
+    X: FloatArray, labels: IntArray, clusters: _kernels.Clusters, count: int, epochs: int, converged: bool
+) -> Outcome:
+    """Eq. (5). Every row in exactly one cluster, numbered 0, 1, ...; none of them empty."""
+    return Outcome(
+        labels=labels,
+        centroids=np.ascontiguousarray(clusters.centroid[:, :count].T),
+        objective=_kernels.objective(X, labels, clusters, count),
+        epochs=epochs,
+        converged=converged,
+    )

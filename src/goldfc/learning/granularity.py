@@ -1,0 +1,60 @@
+"""MCPL: compete again and again while clusters die, and keep the partition of every granularity."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning.competition import Learning, Outcome, compete
+
+# With the second stopping rule a search could go on for as long as P keeps changing.
+MAX_COMPETITIONS = 100
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Partitions of the same rows, from fine to coarse: column delta of `labels` is one level, Q_delta."""
+
+    labels: IntArray  # (rows, levels)
+    n_clusters: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """How many granularities there are."""
+        return len(self.n_clusters)
+
+
+def find_levels(
+    X: FloatArray, learning: Learning, rng: np.random.Generator, *, tolerance: float | None = None
+) -> Levels:
+    """MCPL: each competition begins with as many candidates as the last one left, everything else afresh.
+
+    It stops when a competition leaves as many clusters as it began with; with a `tolerance` (the paper's epsilon),
+    only when the objective P has come to rest within it, too. A level of a single cluster says nothing, and is
+    left out unless there is no other.
+    """
+    outcomes = [
+        outcome
+        for number, outcome in enumerate(_competitions(X, learning, rng, tolerance))
+        if number == 0 or outcome.n_clusters > 1
+    ]
+    return Levels(
+        labels=np.column_stack([outcome.labels for outcome in outcomes]),
+        n_clusters=tuple(outcome.n_clusters for outcome in outcomes),
+    )
+
+
+def _competitions(
+    X: FloatArray, learning: Learning, rng: np.random.Generator, tolerance: float | None
+) -> Iterator[Outcome]:
+    before = compete(X, learning.candidates(len(X)), learning, rng)
+    yield before
+    for _ in range(1, MAX_COMPETITIONS):
+        if before.n_clusters == 1:
+            return
+        now = compete(X, before.n_clusters, learning, rng)
+        at_rest = tolerance is None or abs(now.objective - before.objective) <= tolerance
+        if now.n_clusters == before.n_clusters and at_rest:
+            return
+        yield now
+        before = now

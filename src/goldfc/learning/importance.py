@@ -1,0 +1,108 @@
+"""Feature importance: which features make a cluster what it is (Eqs. 16-21).
+
+A feature matters to a cluster when it tells the members from everybody else (alpha) and the members agree on it
+(beta). All arrays are feature-major: one row per feature, one column per cluster.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning import _kernels
+
+# A variance, or a squared difference of means, below this share of the column's own variance is rounding noise.
+NEGLIGIBLE = 1e-12
+# Digits kept of h: more than matters, fewer than rounding touches, so that ties do not hang on summation order.
+DECIMALS = 12
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What importance needs to know of the rows: per cluster (features x clusters), and of all rows (features)."""
+
+    size: IntArray
+    mean: FloatArray
+    squares: FloatArray
+    all_size: int
+    all_mean: FloatArray
+    all_squares: FloatArray
+
+
+def measure(X: FloatArray, labels: IntArray, size: IntArray) -> Moments:
+    """The moments of every cluster, and of all rows together."""
+    shape = X.shape[1], len(size)
+    mean, squares = np.empty(shape), np.empty(shape)
+    _kernels.inside_moments(X, labels, mean, squares)
+    all_mean, all_squares = np.empty((X.shape[1], 1)), np.empty((X.shape[1], 1))
+    _kernels.inside_moments(X, np.zeros(len(X), dtype=np.int64), all_mean, all_squares)
+    return Moments(size, mean, squares, len(X), all_mean, all_squares)
+
+
+def means(moments: Moments) -> tuple[FloatArray, FloatArray]:
+    """Eq. (17). Mean inside and outside every cluster.
+
+    n mu = n_j mu_j + (n - n_j) mu_bar_j, solved for mu_bar_j around the mean of all rows.
+    """
+    outside = np.maximum(moments.all_size - moments.size, 1)
+    return moments.mean, moments.all_mean - (moments.size / outside) * (moments.mean - moments.all_mean)
+
+
+def inside_variance(moments: Moments) -> FloatArray:
+    """Eq. (18). Sample variance inside every cluster; zero for a single member."""
+    return moments.squares / np.maximum(moments.size - 1, 1)
+
+
+def outside_variance(moments: Moments) -> FloatArray:
+    """Eq. (19). Sample variance of everybody outside every cluster; zero for a single one.
+
+    All squares = inside + outside + between, and between is n n_j / (n - n_j) (mu_j - mu)^2.
+    """
+    outside = moments.all_size - moments.size
+    between = moments.all_size * moments.size / np.maximum(outside, 1)
+    squares = moments.all_squares - moments.squares - between * (moments.mean - moments.all_mean) ** 2
+    return np.where(outside > 1, np.maximum(squares, 0.0), 0.0) / np.maximum(outside - 1, 1)
+
+
+def distinctness(moments: Moments) -> FloatArray:
+    """Eq. (16). alpha: Hellinger distance of the Gaussians fitted inside and outside every cluster.
+
+    Both variances zero: 0 where the means agree, 1 where they do not. Nobody outside: 0.
+    """
+    scale = moments.all_squares / max(moments.all_size - 1, 1)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    mean, other_mean = means(moments)
+    gap = _without_noise((mean - other_mean) ** 2 / scale)
+    variance = _without_noise(inside_variance(moments) / scale)
+    other_variance = _without_noise(outside_variance(moments) / scale)
+    both = variance + other_variance
+    spread = np.where(both > 0.0, both, 1.0)
+    overlap = np.sqrt(2.0 * np.sqrt(variance * other_variance) / spread) * np.exp(-gap / (4.0 * spread))
+    alpha = np.where(both > 0.0, np.sqrt(np.maximum(1.0 - overlap, 0.0)), (gap > 0.0).astype(np.float64))
+    return np.where(moments.size < moments.all_size, alpha, 0.0)
+
+
+def agreement(X: FloatArray, labels: IntArray, moments: Moments) -> FloatArray:
+    """Eq. (20). beta: mean closeness exp(-(x - c)^2 / 2) of the members to their own centroid.
+
+    Note: the paper takes a square root of the sum before dividing by the size, which makes beta shrink with the size.
+    """
+    total = np.empty_like(moments.mean)
+    _kernels.sum_of_closeness(X, labels, moments.mean, total)
+    return total / np.maximum(moments.size, 1)
+
+
+def feature_importance(X: FloatArray, labels: IntArray, size: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Eq. (21). h = alpha beta, scaled to sum to one in every cluster; with it, the centroids it was made from.
+
+    All products zero: every feature counts the same.
+    """
+    moments = measure(X, labels, size)
+    product = distinctness(moments) * agreement(X, labels, moments)
+    total = product.sum(axis=0)
+    importance = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / X.shape[1])
+    return np.round(importance, DECIMALS), moments.mean
+
+
+def _without_noise(relative: FloatArray) -> FloatArray:
+    return np.where(relative > NEGLIGIBLE, relative, 0.0)
