@@ -48,7 +48,7 @@ def log_weight(raw_weight: float) -> float:
     Note: the paper prints 1 / (1 + exp(-10 (W + 5))), which never leaves 1 for the W that learning reaches.
     """
     t = 5.0 - 10.0 * raw_weight
-    return -(max(t, 0.0) + np.log1p(np.exp(-abs(t))))
+    return float(-(max(t, 0.0) + np.log1p(np.exp(-abs(t)))))
 
 
 @compiled
@@ -93,17 +93,10 @@ def _refresh(clusters: Clusters, count: int, all_wins: float) -> float:
 
 
 @compiled
-def winner_and_rival(
-    x: FloatArray, clusters: Clusters, count: int, all_wins: float, slack: float, distances: FloatArray
-) -> tuple[int, int, float]:
-    """Eqs. (9), (12). The best and the second best cluster for a row, and the ratio of their scores.
-
-    Of equal scores the lower number wins. gamma changes for every cluster with every row, but only a little, and
-    only upwards for those that did not win. So clusters are ranked by their standing of a moment ago, which is too
-    low by at most `slack`, and only those close enough to the top to matter are compared exactly.
-    """
+def _leaders(x: FloatArray, clusters: Clusters, count: int, distances: FloatArray) -> tuple[int, int, float, float]:
+    """The two clusters that lead by their standings of a moment ago, and the second and third best log score."""
     first, second, third = -np.inf, -np.inf, -np.inf
-    winner, rival = -1, -1
+    leader, follower = -1, -1
     for low in range(0, count, TILE):
         high = min(low + TILE, count)
         out = distances[low:high]
@@ -111,21 +104,34 @@ def winner_and_rival(
         standing = clusters.standing[low:high]
         for j in range(high - low):
             score = standing[j] - 0.5 * out[j]
-            if score > third:
-                if score > second:
-                    third = second
-                    if score > first:
-                        second, rival = first, winner
-                        first, winner = score, low + j
-                    else:
-                        second, rival = score, low + j
-                else:
-                    third = score
-    if rival < 0:
-        return winner, rival, 0.0
+            if score <= third:  # nearly always, so it is asked first
+                continue
+            if score > first:
+                first, second, third = score, first, second
+                leader, follower = low + j, leader
+            elif score > second:
+                second, third = score, second
+                follower = low + j
+            else:
+                third = score
+    return leader, follower, second, third
+
+
+@compiled
+def winner_and_rival(
+    x: FloatArray, clusters: Clusters, count: int, all_wins: float, slack: float, distances: FloatArray
+) -> tuple[int, int, float]:
+    """Eqs. (9), (12). The best and the second best cluster for a row, and the ratio of their scores.
+
+    Of equal scores the lower number wins. gamma changes for every cluster with every row, but only a little, and only
+    upwards for those that did not win. So clusters are ranked by their standing of a moment ago, which is too low by
+    at most `slack`, and only those close enough to the top to matter are compared exactly.
+    """
+    leader, follower, second, third = _leaders(x, clusters, count, distances)
+    if follower < 0:
+        return leader, follower, 0.0
     threshold = second - (slack + ROUNDING * (1.0 + abs(second)))
-    start, stop = min(winner, rival), max(winner, rival) + 1
-    step = stop - 1 - start
+    start, stop, step = min(leader, follower), max(leader, follower) + 1, abs(leader - follower)
     if third >= threshold:
         start, stop, step = 0, count, 1
     first, second = -np.inf, -np.inf
@@ -134,10 +140,11 @@ def winner_and_rival(
         if clusters.standing[j] - 0.5 * distances[j] >= threshold:
             score = _standing(clusters, j, all_wins) - 0.5 * distances[j]
             if score > first:
-                second, rival = first, winner
-                first, winner = score, j
+                first, second = score, first
+                winner, rival = j, winner
             elif score > second:
-                second, rival = score, j
+                second = score
+                rival = j
     return winner, rival, float(np.exp(second - first))
 
 

@@ -25,13 +25,9 @@ class Learning:
     def __post_init__(self) -> None:
         """Refuse what no competition could run with."""
         if not self.learning_rate > 0.0:
-            raise BadSettings(
-                f"learning_rate must be above 0, got {self.learning_rate}; the paper uses 0.05."
-            )
+            raise BadSettings(f"learning_rate must be above 0, got {self.learning_rate}; the paper uses 0.05.")
         if not 0.0 < self.initial_fraction <= 1.0:
-            raise BadSettings(
-                f"initial_fraction must lie in (0, 1], got {self.initial_fraction}; the paper uses 0.5."
-            )
+            raise BadSettings(f"initial_fraction must lie in (0, 1], got {self.initial_fraction}; the paper uses 0.5.")
         if not self.max_epochs >= 1:
             raise BadSettings(f"max_epochs must be at least 1, got {self.max_epochs}; 30 is the default.")
 

@@ -42,9 +42,9 @@ def draw_modes(codes: IntArray, n_clusters: int, rng: np.random.Generator) -> In
     first_seen = np.sort(np.unique(codes[order], axis=0, return_index=True)[1])
     if len(first_seen) < n_clusters:
         raise TooFewMicroClusters(
-            f"{n_clusters} clusters were asked for, but the {len(codes)} uploaded centroids can be told apart in only "
-            f"{len(first_seen)} ways; ask for at most {len(first_seen)} clusters, try another seed, "
-            "or bring more rows or clients."
+            f"{n_clusters} clusters were asked for, but the levels of granularity tell only {len(first_seen)} kinds of "
+            f"micro-clusters apart among the {len(codes)} that were sent; ask for at most {len(first_seen)}, "
+            "try another seed, or bring more rows or clients."
         )
     return codes[order[first_seen[:n_clusters]]]
 
@@ -73,8 +73,6 @@ def level_agreement(count: FloatArray, size: IntArray) -> FloatArray:
 
 def level_weights(counts: list[FloatArray], size: IntArray) -> FloatArray:
     """Eq. (29). u = alpha beta, scaled to sum to one over the levels (clusters x levels); all zero: all the same."""
-    product = np.column_stack(
-        [level_distinctness(count, size) * level_agreement(count, size) for count in counts]
-    )
+    product = np.column_stack([level_distinctness(count, size) * level_agreement(count, size) for count in counts])
     total = product.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / len(counts))

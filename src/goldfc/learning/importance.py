@@ -100,8 +100,8 @@ def feature_importance(X: FloatArray, labels: IntArray, size: IntArray) -> tuple
     moments = measure(X, labels, size)
     product = distinctness(moments) * agreement(X, labels, moments)
     total = product.sum(axis=0)
-    importance = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / X.shape[1])
-    return np.round(importance, DECIMALS), moments.mean
+    importance: FloatArray = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / X.shape[1])
+    return np.around(importance, DECIMALS), moments.mean
 
 
 def _without_noise(relative: FloatArray) -> FloatArray:

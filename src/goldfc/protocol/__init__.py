@@ -1,0 +1,1 @@
+"""Who computes what, and what crosses: one Summary up, one Model down."""

@@ -1,0 +1,125 @@
+"""The port through which every message passes, the in-process federation behind it, and the ledger of traffic."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from goldfc.errors import BadMessage
+from goldfc.protocol.message import Message
+
+
+class Port(Protocol):
+    """The one way from a server program to its clients; in process, by file or over a network."""
+
+    def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
+        """Send a message to some clients, or to all; the answers of those that have one, by client name."""
+        ...
+
+
+class Participant(Protocol):
+    """A client as the port sees it."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the federation."""
+        ...
+
+    def answer(self, message: Message) -> Message | None:
+        """The answer, or nothing if nothing is to leave the client."""
+        ...
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One message on its way."""
+
+    client: str
+    upward: bool
+    kind: str
+    nbytes: int
+
+
+@dataclass
+class Ledger:
+    """Every message that crossed, in order."""
+
+    crossings: list[Crossing] = field(default_factory=list)
+
+    def record(self, client: str, message: Message, *, upward: bool) -> None:
+        """Write down one crossing."""
+        self.crossings.append(Crossing(client, upward, message.kind, message.nbytes))
+
+    @property
+    def uplinks(self) -> int:
+        """Messages from clients."""
+        return sum(crossing.upward for crossing in self.crossings)
+
+    @property
+    def downlinks(self) -> int:
+        """Messages to clients."""
+        return len(self.crossings) - self.uplinks
+
+    @property
+    def bytes_up(self) -> int:
+        """Bytes from clients."""
+        return sum(crossing.nbytes for crossing in self.crossings if crossing.upward)
+
+    @property
+    def bytes_down(self) -> int:
+        """Bytes to clients."""
+        return sum(crossing.nbytes for crossing in self.crossings if not crossing.upward)
+
+
+class LocalPort:
+    """A federation in one process: clients are objects, and answer side by side in threads.
+
+    `on_answer` is called with a client's name whenever one is done: for a progress bar.
+    """
+
+    def __init__(
+        self,
+        participants: Iterable[Participant],
+        *,
+        n_jobs: int | None = None,
+        on_answer: Callable[[str], None] | None = None,
+    ) -> None:
+        everyone = list(participants)
+        self._participants = {participant.name: participant for participant in everyone}
+        if len(self._participants) < len(everyone):
+            raise BadMessage("Two clients have the same name; every client needs one of its own.")
+        self._n_jobs = n_jobs
+        self._on_answer = on_answer
+        self.ledger = Ledger()
+
+    def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
+        """Send a message to some clients, or to all; the answers of those that have one, by client name."""
+        names = sorted(self._participants) if clients is None else list(clients)
+        # Threads suffice: the compiled learner lets go of the interpreter lock.
+        answers = Parallel(n_jobs=self._n_jobs, prefer="threads")(
+            delayed(self._ask_one)(name, message) for name in names
+        )
+        for name, answer in zip(names, answers, strict=True):
+            self.ledger.record(name, message, upward=False)
+            if answer is not None:
+                self.ledger.record(name, answer, upward=True)
+        return {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
+
+    def _ask_one(self, name: str, message: Message) -> Message | None:
+        answer = self._participants[name].answer(message)
+        if self._on_answer is not None:
+            self._on_answer(name)
+        return answer
+
+
+def generator(seed: int, *role: str) -> np.random.Generator:
+    """Randomness for one role in a run, such as ("client", "ward-3") or ("server",).
+
+    It hangs on the seed and the role alone, so that no client's result changes with who else takes part.
+    """
+    digest = hashlib.blake2b("\0".join(role).encode(), digest_size=16).digest()
+    words = np.frombuffer(digest, dtype="<u4").tolist()
+    return np.random.default_rng(np.random.SeedSequence([seed, *words]))

@@ -1,0 +1,128 @@
+"""Every kernel gives what the paper's formulas give in slow loops; labels to the last row, on degenerate rows too."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning import _kernels
+from goldfc.learning.competition import Learning, compete, start
+from goldfc.learning.fusion import MAX_ROUNDS, draw_modes, fuse_levels, level_weights
+from goldfc.learning.granularity import Levels, find_levels
+from goldfc.learning.importance import feature_importance
+from strategies import rows, seeds
+
+
+@st.composite
+def partitioned_rows(draw: st.DrawFn) -> tuple[FloatArray, IntArray]:
+    X = draw(rows())
+    raw = draw(st.lists(st.integers(0, 5), min_size=len(X), max_size=len(X)))
+    return X, np.unique(raw, return_inverse=True)[1].astype(np.int64)
+
+
+learning_rates = st.sampled_from([0.001, 0.05, 0.5, 1.0])
+fractions = st.sampled_from([0.1, 0.3, 0.5, 1.0])
+
+
+@settings(max_examples=500, deadline=None)
+@given(X=rows(), rate=learning_rates, fraction=fractions, seed=seeds)
+def test_competition_gives_the_labels_of_its_naive_twin(X: FloatArray, rate: float, fraction: float, seed: int) -> None:
+    learning = Learning(rate, fraction)
+    fast = compete(X, learning.candidates(len(X)), learning, np.random.default_rng(seed))
+    slow = naive.compete(X, learning.candidates(len(X)), learning, np.random.default_rng(seed))
+    np.testing.assert_array_equal(fast.labels, naive.labels_of(slow, len(X)))
+    np.testing.assert_allclose(fast.centroids, [cluster.centroid for cluster in slow], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(fast.objective, naive.objective(X.tolist(), slow), rtol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(X=rows(max_rows=40), repeats=st.integers(20, 30), seed=seeds)
+def test_long_competitions_too_where_clusters_die_and_standings_grow_stale(
+    X: FloatArray, repeats: int, seed: int
+) -> None:
+    noise = np.random.default_rng(seed).normal(scale=0.3, size=(repeats * len(X), X.shape[1]))
+    many = np.tile(X, (repeats, 1)) + noise
+    learning = Learning(max_epochs=3)
+    fast = compete(many, min(30, len(many)), learning, np.random.default_rng(seed))
+    slow = naive.compete(many, min(30, len(many)), learning, np.random.default_rng(seed))
+    np.testing.assert_array_equal(fast.labels, naive.labels_of(slow, len(many)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=partitioned_rows())
+def test_importance_equals_its_naive_twin(case: tuple[FloatArray, IntArray]) -> None:
+    X, labels = case
+    importance, centroids = feature_importance(X, labels, np.bincount(labels))
+    for j in range(labels.max() + 1):
+        centroid, expected = naive.feature_importance(X.tolist(), set(np.flatnonzero(labels == j).tolist()))
+        np.testing.assert_allclose(importance[:, j], expected, atol=1e-9)
+        np.testing.assert_allclose(centroids[:, j], centroid, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(X=rows(), seed=seeds)
+def test_levels_are_those_of_the_naive_twin(X: FloatArray, seed: int) -> None:
+    fast = find_levels(X, Learning(), np.random.default_rng(seed))
+    slow = naive.find_levels(X, Learning(), np.random.default_rng(seed))
+    np.testing.assert_array_equal(fast.labels, np.array(slow).T)
+
+
+@st.composite
+def levels(draw: st.DrawFn) -> Levels:
+    n_rows, n_levels = draw(st.integers(1, 30)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    columns = [
+        np.unique(rng.integers(6 - level, size=n_rows), return_inverse=True)[1].astype(np.int64)
+        for level in range(n_levels)
+    ]
+    return Levels(np.column_stack(columns), tuple(int(column.max()) + 1 for column in columns))
+
+
+@settings(max_examples=300, deadline=None)
+@given(levels=levels(), seed=seeds, data=st.data())
+def test_fusion_gives_the_labels_of_its_naive_twin(levels: Levels, seed: int, data: st.DataObject) -> None:
+    n_clusters = data.draw(st.integers(1, len(np.unique(levels.labels, axis=0))))
+    fast = fuse_levels(levels, n_clusters, np.random.default_rng(seed))
+    modes = draw_modes(levels.labels, n_clusters, np.random.default_rng(seed)).tolist()
+    slow = naive.fuse_levels(levels.labels.tolist(), modes, MAX_ROUNDS)
+    np.testing.assert_array_equal(fast, np.unique(slow, return_inverse=True)[1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(levels=levels(), data=st.data())
+def test_level_weights_equal_their_naive_twin(levels: Levels, data: st.DataObject) -> None:
+    codes = levels.labels
+    raw = data.draw(st.lists(st.integers(0, 3), min_size=len(codes), max_size=len(codes)))
+    labels = np.unique(raw, return_inverse=True)[1]
+    counts = [
+        np.array([[np.sum((labels == j) & (level == value)) for value in range(level.max() + 1)] for j in set(labels)])
+        for level in codes.T
+    ]
+    weights = level_weights([count.astype(float) for count in counts], np.bincount(labels))
+    for j in range(labels.max() + 1):
+        expected = naive.level_weights(codes[labels == j].tolist(), codes[labels != j].tolist())
+        np.testing.assert_allclose(weights[j], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("raw_weight", [-1e6, -50.0, -1.0, 0.0, 0.5, 1.0, 50.0, 1e6])
+def test_log_weight_is_finite_everywhere_and_that_of_the_naive_twin(raw_weight: float) -> None:
+    assert np.isfinite(_kernels.log_weight(raw_weight))
+    assert _kernels.log_weight(raw_weight) == naive.log_weight(raw_weight)
+
+
+def test_weighted_distances_equal_their_naive_twin() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 4))
+    _, clusters = start(X, 600, rng)
+    clusters.importance[:] = rng.dirichlet(np.ones(4), size=600).T
+    out = np.empty(600)
+    _kernels.weighted_distances(X[0], clusters, 0, 600, out)
+    expected = [
+        naive.weighted_distance(
+            X[0].tolist(), naive.Cluster(clusters.centroid[:, j].tolist(), clusters.importance[:, j].tolist())
+        )
+        for j in range(600)
+    ]
+    np.testing.assert_array_equal(out, expected)

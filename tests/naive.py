@@ -1,0 +1,263 @@
+"""The paper in slow loops: the specification that every kernel is held to.
+
+Same function names as in the package, plain Python numbers, no arrays of clusters, no shortcuts. Where the order of
+floating-point operations could decide a tie (a mean that follows its members, a distance summed over the features), it
+is written in the order that the package promises.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from goldfc._types import FloatArray
+from goldfc.learning.competition import Learning
+
+Row = list[float]
+NEGLIGIBLE = 1e-12
+DECIMALS = 12
+
+
+@dataclass
+class Cluster:
+    """A candidate cluster and the numbers of the rows in it."""
+
+    centroid: Row
+    importance: Row
+    members: set[int] = field(default_factory=set)
+    wins: float = 1.0
+    weight: float = 1.0
+
+
+# --- CPL -------------------------------------------------------------------------------------------------------------
+
+
+def compete(X: FloatArray, n_candidates: int, learning: Learning, rng: np.random.Generator) -> list[Cluster]:
+    """CPL on the rows of X; the clusters that are left, in their original order."""
+    rows = [[float(value) for value in row] for row in X]
+    seeds = rng.choice(len(rows), size=n_candidates, replace=False)
+    clusters = [Cluster(list(rows[i]), [1.0 / len(rows[i])] * len(rows[i]), {int(i)}) for i in seeds]
+    all_wins = float(n_candidates)
+    for number in range(1, learning.max_epochs + 1):
+        moved, clusters = epoch(rows, clusters, all_wins, learning.learning_rate)
+        all_wins += len(rows)
+        if moved == 0 or number == learning.max_epochs:
+            break
+        clusters = drop_singletons(clusters)
+        for cluster in clusters:
+            cluster.centroid, cluster.importance = feature_importance(rows, cluster.members)
+    return clusters
+
+
+def epoch(rows: list[Row], clusters: list[Cluster], all_wins: float, rate: float) -> tuple[int, list[Cluster]]:
+    """Every row once, in order."""
+    moved = 0
+    for i, x in enumerate(rows):
+        alive = [cluster for cluster in clusters if cluster.members]
+        winner, rival, ratio = winner_and_rival(x, alive, all_wins)
+        winner.wins += 1.0
+        winner.weight += rate
+        if rival is not None:
+            rival.weight -= rate * ratio
+        all_wins += 1.0
+        if i not in winner.members:
+            moved += 1
+            before = next((cluster for cluster in alive if i in cluster.members), None)
+            join(x, i, winner)
+            if before is not None:
+                leave(x, i, before)
+    return moved, [cluster for cluster in clusters if cluster.members]
+
+
+def winner_and_rival(x: Row, clusters: list[Cluster], all_wins: float) -> tuple[Cluster, Cluster | None, float]:
+    """Eqs. (9), (12): best and second best score, the earlier cluster of equal ones."""
+    if len(clusters) == 1:
+        return clusters[0], None, 0.0
+    scores = [
+        (log_weight(cluster.weight) + log_gamma(cluster.wins, all_wins)) - 0.5 * weighted_distance(x, cluster)
+        for cluster in clusters
+    ]
+    order = sorted(range(len(clusters)), key=lambda j: (-scores[j], j))
+    return clusters[order[0]], clusters[order[1]], math.exp(scores[order[1]] - scores[order[0]])
+
+
+def log_weight(raw_weight: float) -> float:
+    """Eq. (15)."""
+    t = 5.0 - 10.0 * raw_weight
+    return -(max(t, 0.0) + math.log1p(math.exp(-abs(t))))
+
+
+def log_gamma(wins: float, all_wins: float) -> float:
+    """Eq. (10)."""
+    return math.log(1.0 - wins / all_wins)
+
+
+def weighted_distance(x: Row, cluster: Cluster) -> float:
+    """Eq. (8)."""
+    total = 0.0
+    for value, center, importance in zip(x, cluster.centroid, cluster.importance, strict=True):
+        total += importance * (value - center) * (value - center)
+    return total
+
+
+def join(x: Row, i: int, cluster: Cluster) -> None:
+    """The mean follows at once."""
+    cluster.members.add(i)
+    size = len(cluster.members)
+    cluster.centroid = [center + (value - center) / size for value, center in zip(x, cluster.centroid, strict=True)]
+
+
+def leave(x: Row, i: int, cluster: Cluster) -> None:
+    """The mean follows at once."""
+    cluster.members.remove(i)
+    size = len(cluster.members)
+    if size:
+        cluster.centroid = [center - (value - center) / size for value, center in zip(x, cluster.centroid, strict=True)]
+
+
+def drop_singletons(clusters: list[Cluster]) -> list[Cluster]:
+    """A cluster of one leaves, unless all are such."""
+    larger = [cluster for cluster in clusters if len(cluster.members) > 1]
+    return larger or clusters
+
+
+def objective(rows: list[Row], clusters: list[Cluster]) -> float:
+    """Eqs. (6), (22)."""
+    total = 0.0
+    for cluster in clusters:
+        for i in cluster.members:
+            distances = [weighted_distance(rows[i], other) for other in clusters]
+            nearest = min(distances)
+            own = math.exp(-0.5 * (weighted_distance(rows[i], cluster) - nearest))
+            total += own / sum(math.exp(-0.5 * (distance - nearest)) for distance in distances)
+    return total
+
+
+# --- importance ------------------------------------------------------------------------------------------------------
+
+
+def feature_importance(rows: list[Row], members: set[int]) -> tuple[Row, Row]:
+    """Eq. (21): centroid and h of one cluster."""
+    n_features = len(rows[0])
+    inside = [rows[i] for i in sorted(members)]
+    outside = [rows[i] for i in range(len(rows)) if i not in members]
+    centroid = [mean([row[m] for row in inside]) for m in range(n_features)]
+    products = []
+    for m in range(n_features):
+        column = [row[m] for row in rows]
+        alpha = distinctness([row[m] for row in inside], [row[m] for row in outside], column)
+        beta = sum(math.exp(-0.5 * (row[m] - centroid[m]) ** 2) for row in inside) / len(inside)
+        products.append(alpha * beta)
+    total = sum(products)
+    if total > 0.0:
+        return centroid, [round(product / total, DECIMALS) for product in products]
+    return centroid, [round(1.0 / n_features, DECIMALS)] * n_features
+
+
+def distinctness(inside: Row, outside: Row, column: Row) -> float:
+    """Eqs. (16)-(19): Hellinger distance of two Gaussians."""
+    if not outside:
+        return 0.0
+    scale = variance(column) or 1.0
+    gap = without_noise((mean(inside) - mean(outside)) ** 2 / scale)
+    one, other = without_noise(variance(inside) / scale), without_noise(variance(outside) / scale)
+    if one + other == 0.0:
+        return 1.0 if gap > 0.0 else 0.0
+    overlap = math.sqrt(2.0 * math.sqrt(one * other) / (one + other)) * math.exp(-gap / (4.0 * (one + other)))
+    return math.sqrt(max(1.0 - overlap, 0.0))
+
+
+def mean(values: Row) -> float:
+    """A mean that is exact when all values are equal."""
+    result = 0.0
+    for count, value in enumerate(values, start=1):
+        result += (value - result) / count
+    return result
+
+
+def variance(values: Row) -> float:
+    """Sample variance; zero for one value."""
+    center = mean(values)
+    return sum((value - center) ** 2 for value in values) / max(len(values) - 1, 1)
+
+
+def without_noise(relative: float) -> float:
+    """Rounding noise counts as zero."""
+    return relative if relative > NEGLIGIBLE else 0.0
+
+
+# --- MCPL and REMC ---------------------------------------------------------------------------------------------------
+
+
+def labels_of(clusters: list[Cluster], n_rows: int) -> list[int]:
+    """The number of every row's cluster."""
+    return [next(j for j, cluster in enumerate(clusters) if i in cluster.members) for i in range(n_rows)]
+
+
+def find_levels(X: FloatArray, learning: Learning, rng: np.random.Generator) -> list[list[int]]:
+    """MCPL: one list of labels per level."""
+    levels: list[list[int]] = []
+    n_candidates = max(1, round(learning.initial_fraction * len(X)))
+    while True:
+        clusters = compete(X, n_candidates, learning, rng)
+        if levels and len(clusters) in (1, n_candidates):
+            return levels
+        levels.append(labels_of(clusters, len(X)))
+        if len(clusters) == 1:
+            return levels
+        n_candidates = len(clusters)
+
+
+def fuse_levels(codes: list[list[int]], modes: list[list[int]], max_rounds: int) -> list[int]:
+    """REMC from given first modes; one label per encoded row."""
+    n_levels = len(codes[0])
+    weights = [[1.0 / n_levels] * n_levels for _ in modes]
+    labels = [-1] * len(codes)
+    for _ in range(max_rounds):
+        before, labels = labels, best_matches(codes, modes, weights)
+        if labels == before:
+            break
+        for j in range(len(modes)):
+            inside = [code for code, label in zip(codes, labels, strict=True) if label == j]
+            outside = [code for code, label in zip(codes, labels, strict=True) if label != j]
+            if inside:
+                modes[j] = [most_common([code[level] for code in inside]) for level in range(n_levels)]
+                weights[j] = level_weights(inside, outside)
+    return labels
+
+
+def best_matches(codes: list[list[int]], modes: list[list[int]], weights: list[Row]) -> list[int]:
+    """Eqs. (24), (25)."""
+    labels = []
+    for code in codes:
+        matches = [
+            sum(weight for value, mode, weight in zip(code, modes[j], weights[j], strict=True) if value == mode)
+            for j in range(len(modes))
+        ]
+        labels.append(matches.index(max(matches)))
+    return labels
+
+
+def most_common(values: list[int]) -> int:
+    """The mode; the smallest of equally common ones."""
+    counts = Counter(values)
+    return min(counts, key=lambda value: (-counts[value], value))
+
+
+def level_weights(inside: list[list[int]], outside: list[list[int]]) -> Row:
+    """Eqs. (26)-(29) for one cluster."""
+    products = []
+    for level in range(len(inside[0])):
+        own, others = [code[level] for code in inside], [code[level] for code in outside]
+        values = set(own) | set(others)
+        alpha = math.sqrt(0.5 * sum((share(value, own) - share(value, others)) ** 2 for value in values))
+        beta = sum(share(value, own) for value in own) / len(own)
+        products.append(alpha * beta)
+    total = sum(products)
+    return [product / total for product in products] if total > 0.0 else [1.0 / len(products)] * len(products)
+
+
+def share(value: int, values: list[int]) -> float:
+    """Eq. (28), as a share."""
+    return values.count(value) / len(values) if values else 0.0
