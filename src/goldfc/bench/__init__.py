@@ -1,0 +1,1 @@
+"""The experiments: data, simulated federations, rival methods, scores and reports."""

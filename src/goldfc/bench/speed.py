@@ -1,0 +1,115 @@
+"""How fast the learner is: all epochs of FCPL against one distance matrix of the same size, in the same run.
+
+Seconds on a shared machine mean little; the ratio within one run means more. Both sides use one thread.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
+from threadpoolctl import threadpool_limits
+
+from goldfc._types import FloatArray
+from goldfc.bench.datasets import synthetic
+from goldfc.bench.run import warm_up
+from goldfc.learning.competition import Learning, compete
+
+Result = TypeVar("Result")
+
+# (rows, features); half of the rows are candidates.
+SIZES = ((12_500, 10), (5_000, 36), (2_000, 500))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One size of data: medians over the repeats, and the memory that learning took beside the data."""
+
+    rows: int
+    features: int
+    seconds_learning: float
+    seconds_distances: float
+    ratio: float
+    extra_memory: float  # in units of the data; nan where the system does not tell
+    epochs: int
+    clusters: int
+
+
+def measure(rows: int, features: int, repeats: int) -> Measurement:
+    """Time both sides in turn, so that whatever else the machine does hits both."""
+    warm_up()
+    X = standardized_mixture(rows, features)
+    seeds = np.random.default_rng(1).choice(rows, size=rows // 2, replace=False)
+    outcome, extra_bytes = peak_bytes(lambda: compete(X, rows // 2, Learning(), np.random.default_rng(1)))
+    pairs = []
+    with threadpool_limits(limits=1):
+        euclidean_distances(X, X[seeds])
+        for _ in range(repeats):
+            distances = seconds(lambda: euclidean_distances(X, X[seeds]))
+            learning = seconds(lambda: compete(X, rows // 2, Learning(), np.random.default_rng(1)))
+            pairs.append((learning, distances))
+    return Measurement(
+        rows=rows,
+        features=features,
+        seconds_learning=median(learning for learning, _ in pairs),
+        seconds_distances=median(distances for _, distances in pairs),
+        ratio=median(learning / distances for learning, distances in pairs),
+        extra_memory=extra_bytes / X.nbytes,
+        epochs=outcome.epochs,
+        clusters=outcome.n_clusters,
+    )
+
+
+def standardized_mixture(rows: int, features: int) -> FloatArray:
+    """SD, scaled as all data of the experiments are."""
+    X = synthetic(rows, features, np.random.default_rng(0)).X
+    return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long a piece of work takes."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def peak_bytes(work: Callable[[], Result]) -> tuple[Result, float]:
+    """The result, and how much the peak of resident memory rose above what was in use; Linux only, else nan."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the earlier peak
+        before = resident_bytes("VmRSS")
+        result = work()
+        return result, resident_bytes("VmHWM") - before
+    except OSError:
+        return work(), float("nan")
+
+
+def resident_bytes(field: str) -> float:
+    """A line of the kernel's account of this process."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def as_markdown(measurements: Sequence[Measurement], command: str) -> str:
+    """The result as a page for a repository."""
+    lines = [
+        "# Speed of the learner",
+        "",
+        f"Made by `{command}`: FCPL with all its epochs (k0 = n / 2 candidates) on the synthetic mixture SD,",
+        "against one `sklearn.metrics.pairwise.euclidean_distances(X, X[seeds])` of the same rows and as many seeds.",
+        "One thread each, after compilation, in turn; medians. Extra memory is how far the peak of resident memory",
+        "rose above what was in use, in units of the data.",
+        "",
+        "| rows x features | FCPL | one distance matrix | ratio | extra memory | epochs | clusters |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in measurements:
+        lines.append(
+            f"| {one.rows} x {one.features} | {one.seconds_learning:.3f} s | {one.seconds_distances:.3f} s "
+            f"| {one.ratio:.2f} | {one.extra_memory:.1f} x | {one.epochs} | {one.clusters} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,205 @@
+"""The command line: the only place that knows click and rich."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from goldfc.errors import GoldError
+
+if TYPE_CHECKING:
+    from goldfc.bench.demo import Demo
+    from goldfc.bench.paper import Cell
+
+# What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
+
+console = Console()
+FAILED = 1
+
+
+class SentencesForErrors(click.Group):
+    """Say what goldfc refuses in one sentence, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a refusal is printed and ends with exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except GoldError as error:
+            click.echo(f"goldfc: {error}", err=True)
+            ctx.exit(FAILED)
+
+
+@click.group(cls=SentencesForErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="goldfc")
+def main() -> None:
+    """One-shot federated clustering: cluster rows that cannot be moved."""
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Progress]:
+    """A bar with the time left, on a terminal; quiet in a pipe."""
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    bar.add_task(title, total=total)
+    with bar:
+        yield bar
+
+
+# --- demo ---
+
+
+@main.command()
+@click.option("--seed", default=0, show_default=True, help="Another seed, other sites.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
+def demo(seed: int, out: Path) -> None:
+    """Cluster handwritten digits held by eight simulated sites, and write a report to open in a browser."""
+    console.print("Eight sites hold handwritten digits; none may show its rows to anybody.")
+    console.print(
+        "Each finds its micro-clusters and sends their centroids, once. [dim](The first run compiles: ~20 s.)[/]"
+    )
+    from goldfc.bench.demo import N_CLIENTS, run_demo  # noqa: PLC0415
+    from goldfc.bench.demo_report import write_report  # noqa: PLC0415
+
+    # Every site is asked twice: to summarise its rows, and to label them.
+    with progress_bar("asking the sites", 2 * N_CLIENTS) as bar:
+        result = run_demo(seed, n_jobs=-1, on_answer=lambda _: bar.advance(bar.task_ids[0]))
+    write_report(result, out)
+    console.print(demo_table(result))
+    console.print(
+        f"The server got {result.ledger.bytes_up / 1000:.0f} kB from {N_CLIENTS} sites, and found levels of "
+        f"{', '.join(map(str, result.model.levels.n_clusters))} clusters on the way to {len(result.model.centroids)}."
+    )
+    console.print(f"Open [bold]{out}[/] in a browser to see what each site holds, sent and got back.")
+
+
+def demo_table(result: "Demo") -> Table:
+    """Each client alone, GOLD, pooled k-means."""
+    table = Table(title="ARI (1 perfect, 0 chance)", title_justify="left")
+    for name in ("site", "rows", "digits seen", "micro-clusters", "alone", "GOLD", "pooled k-means"):
+        table.add_column(name, justify="left" if name == "site" else "right")
+    for site in result.sites:
+        counts = (site.rows, (site.truth > 0).sum(), len(site.sizes))
+        table.add_row(site.name, *map(str, counts), *map(ari_text, (site.alone, site.together, site.pooled)))
+    table.add_section()
+    totals = (result.rows, result.dataset.n_clusters, len(result.model.micro_labels))
+    scores = map(ari_text, (result.alone, result.together, result.pooled))
+    table.add_row("all", *map(str, totals), *scores, style="bold")
+    return table
+
+
+def ari_text(score: float) -> str:
+    """Two decimals; a dash where there is nothing to score."""
+    return "-" if score != score else f"{score:.2f}"  # noqa: PLR0124 (not a number)
+
+
+# --- bench ---
+
+
+@main.group()
+def bench() -> None:
+    """Experiments: the paper's figures, and the speed of the learner."""
+
+
+@bench.command()
+@click.option("--seeds", default=10, show_default=True, help="Runs per data set, with the seeds 0, 1, ...")
+@click.option("--dataset", "names", multiple=True, help="One of the ten sets, such as EC; all of them if not given.")
+@click.option("--jobs", default=-1, show_default=True, help="Runs at the same time; -1: one per core.")
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for paper/README.md and paper/rows.csv.")
+def paper(seeds: int, names: tuple[str, ...], jobs: int, out: Path | None) -> None:
+    """Run GOLD on the paper's ten splits and put our figures beside the paper's."""
+    from goldfc.bench.datasets import DATASETS  # noqa: PLC0415
+    from goldfc.bench.paper import as_markdown, compare, summary  # noqa: PLC0415
+    from goldfc.bench.run import run_paper, write_rows  # noqa: PLC0415
+
+    chosen = names or tuple(DATASETS)
+    with progress_bar("GOLD on the paper's splits", seeds * len(chosen)) as bar:
+        runs = run_paper(chosen, range(seeds), jobs, lambda _: bar.advance(bar.task_ids[0]))
+    cells = compare(runs)
+    for evaluation in ("federated", "global"):
+        console.print(paper_table([cell for cell in cells if cell.evaluation == evaluation]))
+    for sentence in (*summary(cells, runs), *(f"- {cell.sentence}" for cell in cells if not cell.agrees)):
+        console.print(sentence, highlight=False)
+    if out is not None:
+        folder = out / "paper"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_rows(runs, folder / "rows.csv")
+        (folder / "README.md").write_text(as_markdown(cells, runs, command_line()), encoding="utf-8")
+
+
+def paper_table(cells: "list[Cell]") -> Table:
+    """One evaluation: a row per data set, a column per index."""
+    table = Table(title=f"{cells[0].evaluation}: ours (paper's)", title_justify="left")
+    table.add_column("")
+    for index in dict.fromkeys(cell.index for cell in cells):
+        table.add_column(index)
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        row = [cell for cell in cells if cell.dataset == dataset]
+        texts = (f"{cell.ours.mean:.3f} ({cell.paper.mean:.3f})" for cell in row)
+        marks = ("" if cell.agrees else "[bold red]" for cell in row)
+        table.add_row(dataset, *(mark + text for mark, text in zip(marks, texts, strict=True)))
+    return table
+
+
+@bench.command()
+@click.option("--repeats", default=7, show_default=True, help="Measurements per size; the median counts.")
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for speed/README.md.")
+def speed(repeats: int, out: Path | None) -> None:
+    """Time the whole of FCPL against one scikit-learn distance matrix of the same size, in the same run."""
+    from goldfc.bench.speed import SIZES, as_markdown, measure  # noqa: PLC0415
+
+    with progress_bar("measuring", len(SIZES)) as bar:
+        results = []
+        for size in SIZES:
+            results.append(measure(*size, repeats))
+            bar.advance(bar.task_ids[0])
+    page = as_markdown(results, command_line())
+    click.echo(page)
+    if out is not None:
+        (out / "speed").mkdir(parents=True, exist_ok=True)
+        (out / "speed" / "README.md").write_text(page, encoding="utf-8")
+
+
+def command_line() -> str:
+    """The command that is running, for the record."""
+    return shlex.join(["goldfc", *sys.argv[1:]])
+
+
+# --- data ---
+
+
+@main.group()
+def data() -> None:
+    """The data sets of the experiments."""
+
+
+@data.command("list")
+def list_data() -> None:
+    """Show the known data sets and which of them are here."""
+    from goldfc.bench.datasets import DATASETS, data_folder, names  # noqa: PLC0415
+
+    table = Table(title=f"data folder: {data_folder()}", title_justify="left")
+    for column in ("name", "title", "rows", "features", "classes", "here", "paper's split"):
+        table.add_column(column)
+    for name, facts in DATASETS.items():
+        here = (data_folder() / "full" / f"{name}.csv").is_file(), (data_folder() / "splits" / f"{name}.npz").is_file()
+        sizes = map(str, (facts.n_rows, facts.n_features, facts.n_clusters))
+        table.add_row(name, facts.title, *sizes, *("yes" if there else "no" for there in here))
+    console.print(table)
+    console.print("Always here:", ", ".join(name for name in names() if name not in DATASETS))
+
+
+@data.command()
+@click.argument("names", nargs=-1, required=True)
+def fetch(names: tuple[str, ...]) -> None:
+    """Download data sets (NAMES such as EC US, or all) into the data folder, repaired and checked."""
+    from goldfc.bench import datasets  # noqa: PLC0415
+
+    for name in datasets.DATASETS if names == ("all",) else names:
+        console.print(f"{name}: {datasets.fetch(name)}")
