@@ -121,6 +121,7 @@ def _page(cells: Sequence[Cell], runs: Sequence[Run], command: str) -> Iterator[
         for dataset in dict.fromkeys(cell.dataset for cell in cells):
             row = [cell for cell in cells if (cell.dataset, cell.evaluation) == (dataset, evaluation)]
             yield f"| {dataset} | " + " | ".join(map(_cell_text, row)) + " |"
+        yield "| mean | " + " | ".join(_mean_text(cells, evaluation, index) for index in indices) + " |"
     yield ""
     yield "## Where we and the paper disagree"
     yield ""
@@ -147,3 +148,9 @@ def summary(cells: Sequence[Cell], runs: Sequence[Run]) -> Iterator[str]:
 def _cell_text(cell: Cell) -> str:
     text = f"{cell.ours} ({cell.paper}) {cell.difference:+.3f}"
     return text if cell.agrees else f"**{text}**"
+
+
+def _mean_text(cells: Sequence[Cell], evaluation: str, index: str) -> str:
+    column = [cell for cell in cells if (cell.evaluation, cell.index) == (evaluation, index)]
+    ours, theirs = np.mean([cell.ours.mean for cell in column]), np.mean([cell.paper.mean for cell in column])
+    return f"{ours:.3f} ({theirs:.3f}) {ours - theirs:+.3f}"
