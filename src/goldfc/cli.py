@@ -64,8 +64,8 @@ def demo(seed: int, out: Path) -> None:
     console.print(
         "Each finds its micro-clusters and sends their centroids, once. [dim](The first run compiles: ~20 s.)[/]"
     )
-    from goldfc.bench.demo import N_CLIENTS, run_demo  # noqa: PLC0415
-    from goldfc.bench.demo_report import write_report  # noqa: PLC0415
+    from goldfc.bench.demo import N_CLIENTS, run_demo
+    from goldfc.bench.demo_report import write_report
 
     # Every site is asked twice: to summarise its rows, and to label them.
     with progress_bar("asking the sites", 2 * N_CLIENTS) as bar:
@@ -114,9 +114,9 @@ def bench() -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for paper/README.md and paper/rows.csv.")
 def paper(seeds: int, names: tuple[str, ...], jobs: int, out: Path | None) -> None:
     """Run GOLD on the paper's ten splits and put our figures beside the paper's."""
-    from goldfc.bench.datasets import DATASETS  # noqa: PLC0415
-    from goldfc.bench.paper import as_markdown, compare, summary  # noqa: PLC0415
-    from goldfc.bench.run import run_paper, write_rows  # noqa: PLC0415
+    from goldfc.bench.datasets import DATASETS
+    from goldfc.bench.paper import as_markdown, compare, summary
+    from goldfc.bench.run import run_paper, write_rows
 
     chosen = names or tuple(DATASETS)
     with progress_bar("GOLD on the paper's splits", seeds * len(chosen)) as bar:
@@ -152,7 +152,7 @@ def paper_table(cells: "list[Cell]") -> Table:
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for speed/README.md.")
 def speed(repeats: int, out: Path | None) -> None:
     """Time the whole of FCPL against one scikit-learn distance matrix of the same size, in the same run."""
-    from goldfc.bench.speed import SIZES, as_markdown, measure  # noqa: PLC0415
+    from goldfc.bench.speed import SIZES, as_markdown, measure
 
     with progress_bar("measuring", len(SIZES)) as bar:
         results = []
@@ -182,7 +182,7 @@ def data() -> None:
 @data.command("list")
 def list_data() -> None:
     """Show the known data sets and which of them are here."""
-    from goldfc.bench.datasets import DATASETS, data_folder, names  # noqa: PLC0415
+    from goldfc.bench.datasets import DATASETS, data_folder, names
 
     table = Table(title=f"data folder: {data_folder()}", title_justify="left")
     for column in ("name", "title", "rows", "features", "classes", "here", "paper's split"):
@@ -199,7 +199,7 @@ def list_data() -> None:
 @click.argument("names", nargs=-1, required=True)
 def fetch(names: tuple[str, ...]) -> None:
     """Download data sets (NAMES such as EC US, or all) into the data folder, repaired and checked."""
-    from goldfc.bench import datasets  # noqa: PLC0415
+    from goldfc.bench import datasets
 
     for name in datasets.DATASETS if names == ("all",) else names:
         console.print(f"{name}: {datasets.fetch(name)}")
