@@ -1,0 +1,142 @@
+"""What a method is: a program for the server, a program for every client, and the port between them.
+
+The server program asks its clients through the port, once if it is a one-shot method, in a loop if it is an iterative
+one. Nothing else connects the two sides: the number of clusters travels in the messages, and every client keeps the
+labels of its own rows to itself until the judge looks at them. Nobody has the truth.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadMessage
+from goldfc.model import nearest
+from goldfc.protocol.federation import Participant, Port
+from goldfc.protocol.message import Message
+
+
+# Whether messages to the server hold rows: never; where a cluster has a single row, which is then its centroid; or all
+# of them, or what all of them can be restored from.
+UploadsRows = Literal["never", "lone", "all"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a method gives: its global centroids, and how often its clients had to send something."""
+
+    centroids: FloatArray  # at most k (AFCL: as many as it finds)
+    uplinks: int
+    details: Mapping[str, Any] | None = None  # for the row of the run, such as how many rounds it took
+
+
+class MethodClient(Participant, Protocol):
+    """A client as the judge sees it: when the method has ended, it knows the labels of its own rows."""
+
+    @property
+    def labels(self) -> IntArray:
+        """The global cluster of every row."""
+        ...
+
+
+class Method(Protocol):
+    """One method; a frozen dataclass whose fields are its settings."""
+
+    name: ClassVar[str]
+    uploads_rows: ClassVar[UploadsRows]
+
+    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> MethodClient:
+        """The program of one client."""
+        ...
+
+    def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
+        """The program of the server."""
+        ...
+
+
+class Site:
+    """What all counterparts' clients have in common: rows, randomness, labels, and actions by the kind of message.
+
+    A message of kind `summarize` is answered by the method `on_summarize`, and so on. Three kinds are known to all:
+    `centroids` labels every row with its nearest centroid; `labels` gives every row the label of the local cluster that
+    it is in (`own`); and `means` is answered with sum and count of the rows of every label, from which the server makes
+    centroids for a method that has none.
+    """
+
+    own: IntArray  # the local cluster of every row, where a method has such
+
+    def __init__(self, name: str, rows: FloatArray, rng: np.random.Generator) -> None:
+        self.name = name
+        self.rows = rows
+        self.rng = rng
+        self._labels: IntArray | None = None
+
+    @property
+    def labels(self) -> IntArray:
+        """The global cluster of every row."""
+        if self._labels is None:
+            raise BadMessage(f"Client {self.name!r} has no labels yet.")
+        return self._labels
+
+    @labels.setter
+    def labels(self, labels: IntArray) -> None:
+        self._labels = labels
+
+    def answer(self, message: Message) -> Message | None:
+        """Do what the message's kind says."""
+        action = getattr(self, f"on_{message.kind}", None)
+        if action is None:
+            raise BadMessage(f"Client {self.name!r} has no answer to a message of kind {message.kind!r}.")
+        reply: Message | None = action(message)
+        return reply
+
+    def on_centroids(self, message: Message) -> None:
+        """Every row goes to its nearest global centroid."""
+        self.labels = nearest(self.rows, message.arrays["centroids"])
+
+    def on_labels(self, message: Message) -> None:
+        """Every row has the label of its own local cluster."""
+        self.labels = message.arrays["labels"][self.own]
+
+    def on_means(self, message: Message) -> Message:
+        """Sum and count of the rows of every label."""
+        n_labels = message.facts["n_clusters"]
+        sums = np.zeros((n_labels, self.rows.shape[1]))
+        np.add.at(sums, self.labels, self.rows)
+        return Message("means", {"sums": sums, "counts": np.bincount(self.labels, minlength=n_labels)})
+
+
+def ask_for_means(port: Port, n_clusters: int) -> FloatArray:
+    """Centroids for a method that outputs labels only: means of all rows of a label; empty labels are dropped.
+
+    It costs one more small message from every client, which is no part of such a method.
+    """
+    answers = port.ask(Message("means", facts={"n_clusters": n_clusters})).values()
+    sums = np.sum([answer.arrays["sums"] for answer in answers], axis=0)
+    counts = np.sum([answer.arrays["counts"] for answer in answers], axis=0)
+    return np.asarray(sums[counts > 0] / counts[counts > 0, None])
+
+
+def send_labels(port: Port, local_clusters: Mapping[str, int], labels: IntArray) -> None:
+    """To every client, the labels of its own local clusters; `labels` has them all, client after client."""
+    start = 0
+    for name, count in local_clusters.items():
+        port.ask(Message("labels", {"labels": labels[start : start + count]}), [name])
+        start += count
+
+
+def in_name_order(answers: Mapping[str, Message]) -> list[tuple[str, Message]]:
+    """Answers by client name, so that the order of arrival changes nothing."""
+    return sorted(answers.items())
+
+
+def integer_seed(rng: np.random.Generator) -> int:
+    """A seed for scikit-learn."""
+    return int(rng.integers(2**31))
+
+
+def n_distinct(rows: FloatArray) -> int:
+    """How many different rows there are: no client can have more clusters."""
+    return len(np.unique(rows, axis=0))
