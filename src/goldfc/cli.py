@@ -1,10 +1,13 @@
 """The command line: the only place that knows click and rich."""
 
+import json
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +20,7 @@ from goldfc.errors import GoldError
 if TYPE_CHECKING:
     from goldfc.bench.demo import Demo
     from goldfc.bench.paper import Cell
+    from goldfc.bench.run import Job, Run
 
 # What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
 
@@ -111,26 +115,25 @@ def bench() -> None:
 @click.option("--seeds", default=10, show_default=True, help="Runs per data set, with the seeds 0, 1, ...")
 @click.option("--dataset", "names", multiple=True, help="One of the ten sets, such as EC; all of them if not given.")
 @click.option("--jobs", default=-1, show_default=True, help="Runs at the same time; -1: one per core.")
-@click.option("--out", type=click.Path(path_type=Path), help="A folder for paper/README.md and paper/rows.csv.")
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for paper/README.md and paper/rows.jsonl.")
 def paper(seeds: int, names: tuple[str, ...], jobs: int, out: Path | None) -> None:
     """Run GOLD on the paper's ten splits and put our figures beside the paper's."""
     from goldfc.bench.datasets import DATASETS
     from goldfc.bench.paper import as_markdown, compare, summary
-    from goldfc.bench.run import run_paper, write_rows
+    from goldfc.bench.run import Job, Rows, run_jobs
 
     chosen = names or tuple(DATASETS)
-    with progress_bar("GOLD on the paper's splits", seeds * len(chosen)) as bar:
-        runs = run_paper(chosen, range(seeds), jobs, lambda _: bar.advance(bar.task_ids[0]))
+    todo = [Job(name, "paper", "GOLD", seed) for name in chosen for seed in range(seeds)]
+    with TemporaryDirectory() as scratch, progress_bar("GOLD on the paper's splits", len(todo)) as bar:
+        rows = Rows((out / "paper" if out else Path(scratch)) / "rows.jsonl")
+        runs = run_jobs(todo, rows, jobs, lambda _: bar.advance(bar.task_ids[0]))
     cells = compare(runs)
     for evaluation in ("federated", "global"):
         console.print(paper_table([cell for cell in cells if cell.evaluation == evaluation]))
     for sentence in (*summary(cells, runs), *(f"- {cell.sentence}" for cell in cells if not cell.agrees)):
         console.print(sentence, highlight=False)
     if out is not None:
-        folder = out / "paper"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_rows(runs, folder / "rows.csv")
-        (folder / "README.md").write_text(as_markdown(cells, runs, command_line()), encoding="utf-8")
+        (out / "paper" / "README.md").write_text(as_markdown(cells, runs, command_line()), encoding="utf-8")
 
 
 def paper_table(cells: "list[Cell]") -> Table:
@@ -145,6 +148,89 @@ def paper_table(cells: "list[Cell]") -> Table:
         marks = ("" if cell.agrees else "[bold red]" for cell in row)
         table.add_row(dataset, *(mark + text for mark, text in zip(marks, texts, strict=True)))
     return table
+
+
+@bench.command("run")
+@click.option("--dataset", "datasets", multiple=True, required=True, help="EC ... LE, SD-1000x10, or a CSV file.")
+@click.option("--split", "splits", multiple=True, default=("paper",), show_default=True, help="Or non-icd-8-0, even-8.")
+@click.option("--method", "methods", multiple=True, help="A name, or file.py:Class; all eleven if not given.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the methods.")
+@click.option("--seeds", default=10, show_default=True, help="Runs of each, with the seeds 0, 1, ...")
+@click.option("--limit", default=600.0, show_default=True, help="Seconds that a run may take.")
+@click.option("--jobs", default=-1, show_default=True, help="Runs at the same time; -1: one per core.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("rows.jsonl"), show_default=True)
+def run_command(  # noqa: PLR0913, PLR0917 (one argument per option)
+    datasets: tuple[str, ...],
+    splits: tuple[str, ...],
+    methods: tuple[str, ...],
+    settings: tuple[str, ...],
+    seeds: int,
+    limit: float,
+    jobs: int,
+    out: Path,
+) -> None:
+    """Run methods on data sets and splits, a row for every run; start it again to go on where it was."""
+    from goldfc.bench.methods import METHODS
+    from goldfc.bench.run import Job
+
+    changed = {name: json.loads(value) for name, value in (pair.split("=", maxsplit=1) for pair in settings)}
+    make_runs(
+        [
+            Job(dataset, split, method, seed, changed, limit)
+            for seed in range(seeds)
+            for dataset in datasets
+            for split in splits
+            for method in methods or METHODS
+        ],
+        out,
+        jobs,
+    )
+
+
+def make_runs(todo: "list[Job]", path: Path, jobs: int) -> "list[Run]":
+    """Make the runs with a progress bar, and say in the end how many did not work out."""
+    from goldfc.bench.run import Rows, run_jobs
+
+    with progress_bar("runs", len(todo)) as bar:
+        runs = run_jobs(todo, Rows(path), jobs, lambda _: bar.advance(bar.task_ids[0]))
+    for (method, dataset, status, reason), count in Counter(
+        (run.method, run.dataset, run.status, run.reason) for run in runs if run.status != "done"
+    ).items():
+        console.print(f"{count} x {method} on {dataset}, {status}: {reason}", highlight=False)
+    console.print(f"{len(runs)} rows in {path}")
+    return runs
+
+
+def add_experiment(name: str) -> None:
+    """One command per experiment."""
+
+    @bench.command(name)
+    @click.option("--quick", is_flag=True, help="A small form that ends within two minutes.")
+    @click.option("--jobs", default=-1, show_default=True, help="Runs at the same time; -1: one per core.")
+    @click.option("--out", type=click.Path(path_type=Path), help=OUT_HELP)
+    def experiment_command(quick: bool, jobs: int, out: Path | None) -> None:
+        from goldfc.bench.experiments import EXPERIMENTS
+
+        experiment = EXPERIMENTS[name]
+        folder = out or Path("benchmarks") / ("quick" if quick else "results")
+        console.print(f"[bold]{experiment.title}[/]")
+        make_runs(experiment.jobs(quick), folder / f"{name}.jsonl", 1 if experiment.one_at_a_time else jobs)
+
+    experiment_command.help = f"Experiment: {EXPERIMENT_HELP[name]}"
+
+
+OUT_HELP = "A folder for the rows.  [default: benchmarks/results, or benchmarks/quick with --quick]"
+EXPERIMENT_HELP = {
+    "performance": "all methods on the paper's ten splits.",
+    "degree": "from hardly to heavily Non-ICD clients.",
+    "ablation": "what FCPL and MCPL are worth.",
+    "granularity": "what each level is worth.",
+    "clients": "from 100 to 1000 clients.",
+    "time": "seconds against rows and features.",
+    "hyper": "learning rate and first candidates.",
+}
+for experiment_name in EXPERIMENT_HELP:
+    add_experiment(experiment_name)
 
 
 @bench.command()

@@ -83,8 +83,20 @@ def load(name: str, *, standardize: bool = True) -> Dataset:
         dataset = synthetic(10_000, 10, np.random.default_rng(0))
     else:
         raise DataNotFound(f"There is no data set {name!r}; the known ones are {', '.join(names())}.")
-    scaled = _standardized(dataset.X) if standardize else dataset.X
+    scaled = standardized(dataset.X) if standardize else dataset.X
     return Dataset(dataset.name, scaled, dataset.y, dataset.feature_names, dataset.class_names)
+
+
+def load_csv(path: Path) -> Dataset:
+    """A table of your own: a header, numbers, and in the last column the true class; standardised."""
+    if not path.is_file():
+        raise DataNotFound(f"There is no file {path}.")
+    try:
+        table = _read(path)
+    except ValueError as reason:
+        raise DataNotFound(f"{path} is not a table of numbers with the class in the last column: {reason}.") from reason
+    classes, y = np.unique(table.labels, return_inverse=True)
+    return Dataset(path.stem, standardized(table.values), y.astype(np.int64), table.feature_names, tuple(classes))
 
 
 def load_split(name: str) -> Split:
@@ -437,7 +449,7 @@ def _bundled(name: str) -> Dataset:
     )
 
 
-def _standardized(X: FloatArray) -> FloatArray:
+def standardized(X: FloatArray) -> FloatArray:
     """Mean 0 and population standard deviation 1; a constant column becomes exactly 0."""
     constant = np.ptp(X, axis=0) == 0.0
     centre = np.where(constant, X[0], X.mean(axis=0))

@@ -70,9 +70,10 @@ def paper_figures(method: str = "GOLD") -> dict[tuple[str, str, str], Figure]:
     }
 
 
-def compare(runs: Sequence[Run]) -> list[Cell]:
-    """All cells, in the order of the paper's tables."""
-    paper = paper_figures()
+def compare(runs: Sequence[Run], method: str = "GOLD") -> list[Cell]:
+    """All cells of a method, in the order of the paper's tables."""
+    paper = paper_figures(method)
+    runs = [run for run in runs if run.method == method]
     datasets = list(dict.fromkeys(run.dataset for run in runs))
     return [
         cell(dataset, evaluation, index, runs, paper[evaluation, index, dataset])
@@ -88,7 +89,7 @@ def cell(dataset: str, evaluation: str, index: str, runs: Sequence[Run], paper: 
     values = np.array([run.scores[evaluation, index] for run in own])
     defined = values[np.isfinite(values)]
     ours = Figure(float(defined.mean()), float(defined.std())) if len(defined) else Figure(np.nan, np.nan)
-    failed = sum(run.status == "failed" for run in own)
+    failed = sum(run.status != "done" for run in own)
     return Cell(dataset, evaluation, index, ours, paper, len(own), failed)
 
 
@@ -106,7 +107,7 @@ def as_markdown(cells: Sequence[Cell], runs: Sequence[Run], command: str) -> str
 def _page(cells: Sequence[Cell], runs: Sequence[Run], command: str) -> Iterator[str]:
     yield "# GOLD on the paper's ten splits"
     yield ""
-    yield f"Made by `{command}`; every run is a row of [rows.csv](rows.csv)."
+    yield f"Made by `{command}`; every run is a row of [rows.jsonl](rows.jsonl)."
     yield ""
     yield from summary(cells, runs)
     for evaluation, indices in EVALUATIONS.items():
@@ -134,7 +135,7 @@ def summary(cells: Sequence[Cell], runs: Sequence[Run]) -> Iterator[str]:
     for evaluation in EVALUATIONS:
         agreeing, total = agreement(cells, evaluation)
         yield f"- {evaluation.capitalize()}: {agreeing} of {total} cells (Purity, ARI, NMI, ACC) agree with the paper."
-    failed = [run for run in runs if run.status == "failed"]
+    failed = [run for run in runs if run.status != "done"]
     yield (
         f"- {len(failed)} of {len(runs)} runs failed; they count in every mean as all rows in one cluster, and are "
         "left out only of SC and CH, which are not defined for that."
@@ -142,7 +143,7 @@ def summary(cells: Sequence[Cell], runs: Sequence[Run]) -> Iterator[str]:
         else f"- None of the {len(runs)} runs failed."
     )
     for run in failed:
-        yield f"  - {run.dataset}, seed {run.seed}: {run.reason}"
+        yield f"  - {run.dataset}, seed {run.seed} ({run.status}): {run.reason}"
 
 
 def _cell_text(cell: Cell) -> str:

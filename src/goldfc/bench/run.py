@@ -1,56 +1,181 @@
-"""Run GOLD on a split, score it both ways, and keep one row for every run, whatever became of it."""
+"""The runner: a method on a case with a seed, scored both ways; one row for every run, whatever became of it.
 
-import csv
+Rows are appended to a file as runs end, each safely on disk before the next, so that a killed runner goes on where it
+was. A failed run is a row with its reason, is never tried again in silence, and counts: as the answer of somebody who
+has none, all rows in one cluster.
+"""
+
+import json
+import math
+import os
+import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 import goldfc
-from goldfc import Client, Learning, LocalPort, fuse, run_round, summarize
 from goldfc._types import IntArray
-from goldfc.bench.datasets import Dataset, Split, load, load_split
+from goldfc.bench.cases import dataset_of, split_of
+from goldfc.bench.datasets import Dataset, Split
+from goldfc.bench.methods import method_named
+from goldfc.bench.methods.protocol import Answer, Method, MethodClient
 from goldfc.bench.score import external_scores, internal_scores
 from goldfc.errors import GoldError
-from goldfc.model import predict
-from goldfc.protocol.federation import Port, generator
+from goldfc.model import nearest
+from goldfc.protocol.federation import LocalPort, Port, generator
 from goldfc.protocol.message import Message
 
 Scores = dict[tuple[str, str], float]  # (evaluation, index) -> value
+# The internal indices compare all pairs of rows, which the largest synthetic sets would not bear.
+LARGEST_FOR_INTERNAL = 25_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be made."""
+
+    dataset: str
+    split: str
+    method: str
+    seed: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    limit: float = 600.0  # seconds
+
+    @property
+    def key(self) -> str:
+        """What makes it one and the same run."""
+        parts = [self.dataset, self.split, self.method, json.dumps(dict(self.settings), sort_keys=True), self.seed]
+        return json.dumps(parts)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run, one row.
-
-    A failed run counts, too: as the answer of somebody who has none, all rows in one cluster. Where an index is not
-    defined for that, its score is nan.
-    """
+    """One run that was made, one row."""
 
     dataset: str
+    split: str
     method: str
+    settings: Mapping[str, Any]
     seed: int
-    status: str  # "done" or "failed"
+    status: str  # "done", "failed" (it said why), "timeout", or "error" (it broke)
     reason: str
     scores: Scores
+    rows: int
+    clusters: int
     seconds_clients: float
     seconds_server: float
     uplinks: int
+    declared_uplinks: int
     bytes_up: int
     bytes_down: int
-    micro_clusters: int
-    levels: tuple[int, ...]
+    details: Mapping[str, Any]
+    version: str
 
-    def as_row(self) -> dict[str, object]:
-        """For a CSV file."""
-        row = {name: value for name, value in vars(self).items() if name != "scores"}
-        row |= {"levels": " ".join(map(str, self.levels)), "version": goldfc.__version__}
-        row |= {name: round(row[name], 4) for name in ("seconds_clients", "seconds_server")}
-        return row | {f"{evaluation} {index}": round(value, 6) for (evaluation, index), value in self.scores.items()}
+    @property
+    def key(self) -> str:
+        """That of its job."""
+        return Job(self.dataset, self.split, self.method, self.seed, self.settings).key
+
+    def to_json(self) -> str:
+        """One line."""
+        scores = {f"{evaluation} {index}": _rounded(value) for (evaluation, index), value in self.scores.items()}
+        row = {name: _rounded(value) for name, value in vars(self).items()}
+        return json.dumps({**row, "scores": scores}, default=list)
+
+    @classmethod
+    def from_json(cls, line: str) -> "Run":
+        """Read it back."""
+        row = json.loads(line)
+        scores = {}
+        for key, value in row["scores"].items():
+            evaluation, index = key.split(" ", maxsplit=1)
+            scores[evaluation, index] = math.nan if value is None else value
+        return cls(**{**row, "scores": scores})
+
+
+def _rounded(value: Any) -> Any:
+    """Six decimals are plenty; JSON has no nan."""
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value
+
+
+# --- one run ---
+
+
+def run_job(job: Job) -> Run:
+    """One federation, from the clients' rows to both scores. Only the scorer sees the truth."""
+    method = method_named(job.method, job.settings)
+    warm_up(method)
+    complete, split = dataset_of(job.dataset), split_of(job.dataset, job.split)
+    clients = clients_of(method, split, job.seed)
+    local = LocalPort(clients)
+    port = TimedPort(local)
+    labels, global_labels = np.zeros_like(split.y), np.zeros_like(complete.y)
+    begin = time.perf_counter()
+    status, reason, answer = attempt(method, port, complete.n_clusters, job)
+    seconds = time.perf_counter() - begin
+    if answer is not None:
+        labels, global_labels = gather(clients, split), nearest(complete.X, answer.centroids)
+    return Run(
+        dataset=job.dataset,
+        split=job.split,
+        method=job.method,
+        settings=dict(job.settings),
+        seed=job.seed,
+        status=status,
+        reason=reason,
+        scores=score_both_ways(split, labels, complete, global_labels),
+        rows=len(split.y),
+        clusters=len(np.unique(labels)),
+        seconds_clients=port.seconds,
+        seconds_server=seconds - port.seconds,
+        uplinks=local.ledger.uplinks,
+        declared_uplinks=answer.uplinks if answer is not None else 0,
+        bytes_up=local.ledger.bytes_up,
+        bytes_down=local.ledger.bytes_down,
+        details=dict(answer.details or {}) if answer is not None else {},
+        version=goldfc.__version__,
+    )
+
+
+def attempt(method: Method, port: Port, n_clusters: int, job: Job) -> tuple[str, str, Answer | None]:
+    """Status, reason, and the answer if there is one."""
+    try:
+        # One thread: runs are made side by side, and what is compared is work, not cores.
+        with time_limit(job.limit), threadpool_limits(limits=1):
+            return "done", "", method.serve(port, n_clusters, generator(job.seed, "server"))
+    except TimeoutError:
+        return "timeout", f"not done within {job.limit:g} s", None
+    except GoldError as error:
+        return "failed", str(error), None
+    except Exception as error:
+        return "error", f"{type(error).__name__}: {error}", None
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError when the time is up; compiled code is not interrupted, but as soon as it returns."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class TimedPort:
@@ -63,63 +188,30 @@ class TimedPort:
     def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
         """Pass the message on, with the clock running."""
         begin = time.perf_counter()
-        answers = self._port.ask(message, clients)
-        self.seconds += time.perf_counter() - begin
-        return answers
-
-
-def run_gold(split: Split, complete: Dataset, seed: int, learning: Learning | None = None) -> Run:
-    """One federation, from the clients' rows to both scores. Only the scorer sees the truth."""
-    warm_up()
-    clients = clients_of(split, seed)
-    local = LocalPort(clients)
-    port = TimedPort(local)
-    labels, global_labels = np.zeros_like(split.y), np.zeros_like(complete.y)
-    status, reason, micro_clusters = "done", "", 0
-    levels: tuple[int, ...] = ()
-    begin = time.perf_counter()
-    try:
-        model = run_round(port, complete.n_clusters, learning or Learning(), generator(seed, "server")).model
-    except GoldError as error:
-        status, reason = "failed", str(error)
-    seconds = time.perf_counter() - begin
-    if status == "done":
-        labels, global_labels = gather(clients, split), predict(model, complete.X)
-        micro_clusters, levels = len(model.micro_labels), model.levels.n_clusters
-    return Run(
-        dataset=complete.name,
-        method="GOLD",
-        seed=seed,
-        status=status,
-        reason=reason,
-        scores=score_both_ways(split.y, labels, complete, global_labels),
-        seconds_clients=port.seconds,
-        seconds_server=seconds - port.seconds,
-        uplinks=local.ledger.uplinks,
-        bytes_up=local.ledger.bytes_up,
-        bytes_down=local.ledger.bytes_down,
-        micro_clusters=micro_clusters,
-        levels=levels,
-    )
+        try:
+            return self._port.ask(message, clients)
+        finally:
+            self.seconds += time.perf_counter() - begin
 
 
 @cache
-def warm_up() -> None:
-    """Compile, or load what was compiled, outside the clock; once in every process."""
-    rows = np.random.default_rng(0).normal(size=(20, 2))
-    summary, _ = summarize(rows, "warm-up", Learning(), np.random.default_rng(0))
-    fuse([summary], 1, Learning(), np.random.default_rng(0))
+def warm_up(method: Method) -> None:
+    """Compile, or load what was compiled, outside the clock; once per method in every process."""
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    sites = [method.client(name, rows, generator(0, name)) for name in ("a", "b")]
+    with suppress(GoldError):
+        method.serve(LocalPort(sites), 2, generator(0, "server"))
 
 
-def clients_of(split: Split, seed: int) -> list[Client]:
+def clients_of(method: Method, split: Split, seed: int) -> list[MethodClient]:
     """The clients of a split, each with its own rows and its own randomness."""
     return [
-        Client(str(number), rows, generator(seed, "client", str(number)))
+        method.client(str(number), rows, generator(seed, "client", str(number)))
         for number, rows in enumerate(split.rows_per_client())
     ]
 
 
-def gather(clients: Sequence[Client], split: Split) -> IntArray:
+def gather(clients: Sequence[MethodClient], split: Split) -> IntArray:
     """The clients' own labels, in the order of the split's rows."""
     labels = np.empty_like(split.y)
     for number, client in zip(np.unique(split.client), clients, strict=True):
@@ -127,30 +219,64 @@ def gather(clients: Sequence[Client], split: Split) -> IntArray:
     return labels
 
 
-def score_both_ways(truth: IntArray, labels: IntArray, complete: Dataset, global_labels: IntArray) -> Scores:
+def score_both_ways(split: Split, labels: IntArray, complete: Dataset, global_labels: IntArray) -> Scores:
     """Federated: the clients' rows by the labels they got. Global: all rows, each with its nearest global centroid."""
-    federated = external_scores(truth, labels)
-    everywhere = external_scores(complete.y, global_labels) | internal_scores(complete.X, global_labels)
-    return {("federated", index): value for index, value in federated.items()} | {
-        ("global", index): value for index, value in everywhere.items()
-    }
+    scores = {("federated", index): value for index, value in external_scores(split.y, labels).items()}
+    scores |= {("global", index): value for index, value in external_scores(complete.y, global_labels).items()}
+    if len(complete.X) <= LARGEST_FOR_INTERNAL:
+        scores |= {("global", index): value for index, value in internal_scores(complete.X, global_labels).items()}
+    return scores
 
 
-def run_paper(names: Sequence[str], seeds: Iterable[int], n_jobs: int, on_run: Callable[[Run], None]) -> list[Run]:
-    """GOLD on the paper's splits; `on_run` hears of every run as it ends. The result is in order of names and seeds."""
-    sets = [(load_split(name), load(name)) for name in names]
-    jobs = [delayed(run_gold)(split, complete, seed) for split, complete in sets for seed in seeds]
-    runs = []
-    for run in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+# --- many runs ---
+
+
+class Rows:
+    """A file of rows, one per run, appended to as runs end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[Run]:
+        """All complete rows; what a killed runner left of its last line is not one."""
+        if not self.path.is_file():
+            return []
+        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [Run.from_json(line) for line in lines if line.endswith("\n")]
+
+    def append(self, run: Run) -> None:
+        """Put one row on disk before anything else happens."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(run.to_json() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def rewrite(self, runs: Iterable[Run]) -> None:
+        """All rows anew, at once or not at all."""
+        aside = self.path.with_suffix(".part")
+        aside.write_text("".join(run.to_json() + "\n" for run in runs), encoding="utf-8")
+        aside.replace(self.path)
+
+
+def run_jobs(jobs: Sequence[Job], rows: Rows, n_jobs: int, on_run: Callable[[Run], None]) -> list[Run]:
+    """Make the runs that are not yet in the file, and give those of all jobs, in their order.
+
+    In the end the file has them in this order, too, after whatever other rows it had. Rows of another version of goldfc
+    are made anew. `on_run` hears of every run, those that were there already included.
+    """
+    rows.path.parent.mkdir(parents=True, exist_ok=True)
+    wanted = {job.key: job for job in jobs}
+    there = rows.read()
+    others = [run for run in there if run.key not in wanted]
+    runs = {run.key: run for run in there if run.key in wanted and run.version == goldfc.__version__}
+    rows.rewrite([*others, *runs.values()])
+    for run in runs.values():
         on_run(run)
-        runs.append(run)
-    return runs
-
-
-def write_rows(runs: Sequence[Run], path: Path) -> None:
-    """One row per run."""
-    rows = [run.as_row() for run in runs]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    missing = [delayed(run_job)(job) for key, job in wanted.items() if key not in runs]
+    for run in Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(missing):
+        rows.append(run)
+        runs[run.key] = run
+        on_run(run)
+    in_order = [runs[key] for key in wanted]
+    rows.rewrite([*others, *in_order])
+    return in_order

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray
 from goldfc.bench.datasets import synthetic
+from goldfc.bench.methods.gold import Gold
 from goldfc.bench.run import warm_up
 from goldfc.learning.competition import Learning, compete
 
@@ -41,7 +42,7 @@ class Measurement:
 
 def measure(rows: int, features: int, repeats: int) -> Measurement:
     """Time both sides in turn, so that whatever else the machine does hits both."""
-    warm_up()
+    warm_up(Gold())
     X = standardized_mixture(rows, features)
     seeds = np.random.default_rng(1).choice(rows, size=rows // 2, replace=False)
     outcome, extra_bytes = peak_bytes(lambda: compete(X, rows // 2, Learning(), np.random.default_rng(1)))

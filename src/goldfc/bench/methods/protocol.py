@@ -17,7 +17,6 @@ from goldfc.model import nearest
 from goldfc.protocol.federation import Participant, Port
 from goldfc.protocol.message import Message
 
-
 # Whether messages to the server hold rows: never; where a cluster has a single row, which is then its centroid; or all
 # of them, or what all of them can be restored from.
 UploadsRows = Literal["never", "lone", "all"]
@@ -46,6 +45,10 @@ class Method(Protocol):
 
     name: ClassVar[str]
     uploads_rows: ClassVar[UploadsRows]
+
+    def __hash__(self) -> int:
+        """Equal settings, equal methods."""
+        ...
 
     def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> MethodClient:
         """The program of one client."""

@@ -1,0 +1,44 @@
+"""What a run is made on, by name: a data set, and clients that hold its rows.
+
+Data sets: whatever `datasets.load` knows; `SD-<rows>x<features>`, the synthetic mixture of any size; and
+`path/to/file.csv`, a table of numbers of your own whose last column says the true class.
+Clients: `paper`, the paper's own; `non-icd-<clients>-<seed>`, drawn by the simulator; `even-<clients>`, all rows dealt
+out evenly and at random.
+"""
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from goldfc.bench.datasets import Dataset, Split, load, load_csv, load_split, standardized, synthetic
+from goldfc.bench.split import as_split, simulate_split
+from goldfc.errors import BadSettings
+from goldfc.protocol.federation import generator
+
+
+@lru_cache(maxsize=4)
+def dataset_of(name: str) -> Dataset:
+    """A complete data set, standardised."""
+    if match := re.fullmatch(r"SD-(\d+)x(\d+)", name):
+        mixture = synthetic(int(match[1]), int(match[2]), generator(0, name))
+        return replace(mixture, name=name, X=standardized(mixture.X))
+    if name.endswith(".csv"):
+        return load_csv(Path(name))
+    return load(name)
+
+
+@lru_cache(maxsize=4)
+def split_of(dataset: str, split: str) -> Split:
+    """The rows of a data set at their clients."""
+    if split == "paper":
+        return load_split(dataset)
+    complete = dataset_of(dataset)
+    if match := re.fullmatch(r"non-icd-(\d+)-(\d+)", split):
+        return simulate_split(complete, int(match[1]), generator(int(match[2]), "simulator", dataset))
+    if match := re.fullmatch(r"even-(\d+)", split):
+        order = generator(0, "deal", dataset).permutation(len(complete.X))
+        return as_split(complete, [np.sort(part) for part in np.array_split(order, int(match[1]))])
+    raise BadSettings(f"There are no clients called {split!r}; use paper, non-icd-<clients>-<seed> or even-<clients>.")
