@@ -33,7 +33,7 @@ def test_bench_paper_writes_its_page_and_rows(tmp_path: Path) -> None:
     assert code == 0
     assert "of 4 cells (Purity, ARI, NMI, ACC) agree with the paper" in output
     assert (tmp_path / "paper" / "README.md").read_text(encoding="utf-8").startswith("# GOLD on the paper's ten splits")
-    assert len((tmp_path / "paper" / "rows.csv").read_text(encoding="utf-8").splitlines()) == 3
+    assert len((tmp_path / "paper" / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == 2
 
 
 def test_bench_speed_prints_both_times_and_the_ratio(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -219,6 +219,18 @@ def add_experiment(name: str) -> None:
     experiment_command.help = f"Experiment: {EXPERIMENT_HELP[name]}"
 
 
+@bench.command()
+@click.option("--quick", is_flag=True, help="The same: it is a single run.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("benchmarks/results"), show_default=True)
+def picture(quick: bool, out: Path) -> None:
+    """Experiment: the whole process of one run as a picture."""
+    from goldfc.bench.picture import make_picture, save
+
+    del quick
+    save(make_picture(seed=0), out / "picture.json")
+    console.print(f"The run is in {out / 'picture.json'}; `goldfc bench report` draws it.")
+
+
 OUT_HELP = "A folder for the rows.  [default: benchmarks/results, or benchmarks/quick with --quick]"
 EXPERIMENT_HELP = {
     "performance": "all methods on the paper's ten splits.",

@@ -1,15 +1,12 @@
 """Our figures beside the paper's: every run counts, and disagreement is said in words."""
 
-import csv
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from goldfc.bench.datasets import Dataset, data_folder, load
+from goldfc.bench.datasets import data_folder
 from goldfc.bench.paper import EVALUATIONS, Cell, Figure, agreement, as_markdown, compare, paper_figures
-from goldfc.bench.run import Run, run_gold, run_paper, write_rows
-from goldfc.bench.split import as_split, simulate_split
+from goldfc.bench.run import Job, Rows, Run, run_jobs
 
 needs_data = pytest.mark.skipif(
     not (data_folder() / "splits").is_dir(), reason="the paper's splits are not on this machine"
@@ -18,7 +15,26 @@ needs_data = pytest.mark.skipif(
 
 def make_run(seed: int, score: float, status: str = "done") -> Run:
     scores = {(evaluation, index): score for evaluation, indices in EVALUATIONS.items() for index in indices}
-    return Run("EC", "GOLD", seed, status, "", scores, 0.1, 0.2, 8, 100, 200, 50, (9, 4))
+    return Run(
+        dataset="EC",
+        split="paper",
+        method="GOLD",
+        settings={},
+        seed=seed,
+        status=status,
+        reason="",
+        scores=scores,
+        rows=433,
+        clusters=8,
+        seconds_clients=0.1,
+        seconds_server=0.2,
+        uplinks=8,
+        declared_uplinks=8,
+        bytes_up=100,
+        bytes_down=200,
+        details={},
+        version="0",
+    )
 
 
 def test_the_papers_figures_are_complete() -> None:
@@ -60,38 +76,10 @@ def test_the_page_names_every_disagreement_and_failure() -> None:
         assert (cell.sentence in page) == (not cell.agrees)
 
 
-def test_rows_on_disk_hold_every_run(tmp_path: Path) -> None:
-    write_rows([make_run(0, 0.5), make_run(1, 0.0, "failed")], tmp_path / "rows.csv")
-    with (tmp_path / "rows.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["status"] for row in rows] == ["done", "failed"]
-    assert rows[0]["federated ARI"] == "0.5"
-    assert rows[0]["levels"] == "9 4"
-
-
-def test_a_run_that_cannot_answer_is_a_row_that_says_why() -> None:
-    rng = np.random.default_rng(0)
-    dataset = Dataset("tiny", rng.normal(size=(12, 2)), np.arange(12) % 6, ("a", "b"), tuple("uvwxyz"))
-    run = run_gold(as_split(dataset, [np.arange(12)]), dataset, seed=0)
-    assert run.status == "failed"
-    assert "6 clusters were asked for" in run.reason
-    assert run.scores["federated", "ARI"] == 0.0
-    assert run.scores["federated", "Purity"] == pytest.approx(1 / 6)
-    assert np.isnan(run.scores["global", "SC"])
-
-
-def test_same_seed_same_row_whatever_the_number_of_jobs() -> None:
-    dataset = load("iris")
-    split = simulate_split(dataset, 4, np.random.default_rng(1))
-    assert run_gold(split, dataset, 3).scores == run_gold(split, dataset, 3).scores
-
-
 @needs_data
-def test_gold_agrees_with_the_paper_on_its_own_splits() -> None:
-    names, seen = ["EC", "VE", "YE"], list[Run]()
-    runs = run_paper(names, range(6), 1, seen.append)
-    assert [(run.dataset, run.seed) for run in runs] == [(name, seed) for name in names for seed in range(6)]
-    assert seen == runs
+def test_gold_agrees_with_the_paper_on_its_own_splits(tmp_path: Path) -> None:
+    jobs = [Job(name, "paper", "GOLD", seed) for name in ("EC", "VE", "YE") for seed in range(6)]
+    runs = run_jobs(jobs, Rows(tmp_path / "rows.jsonl"), 1, lambda _: None)
     assert all(run.uplinks == 8 for run in runs)
     # The whole comparison, with ten seeds and all sets, is `goldfc bench paper`.
     for evaluation in EVALUATIONS:

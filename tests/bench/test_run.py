@@ -1,0 +1,173 @@
+"""The runner: a row for every run, nothing lost when it is killed, nothing tried again in silence."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import goldfc
+from goldfc.bench.cases import dataset_of, split_of
+from goldfc.bench.methods import method_named
+from goldfc.bench.run import Job, Rows, Run, run_job, run_jobs
+from goldfc.errors import BadSettings, DataNotFound
+
+SLOW_METHOD = '''
+"""A method that takes its time, and one that breaks."""
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from goldfc.bench.methods.protocol import Answer, Site
+from goldfc.protocol.message import Message
+
+@dataclass(frozen=True)
+class Slow:
+    """One cluster, slowly."""
+    name: ClassVar[str] = "slow"
+    uploads_rows: ClassVar[str] = "never"
+    seconds: float = 0.05
+    def client(self, name, rows, rng):
+        return Site(name, rows, rng)
+    def serve(self, port, n_clusters, rng):
+        time.sleep(self.seconds)
+        centroids = rng.normal(size=(n_clusters, 4))
+        port.ask(Message("centroids", {"centroids": centroids}))
+        return Answer(centroids, uplinks=0)
+
+@dataclass(frozen=True)
+class Broken(Slow):
+    """Breaks."""
+    def serve(self, port, n_clusters, rng):
+        raise ZeroDivisionError("on purpose")
+'''
+
+
+@pytest.fixture
+def own_method(tmp_path: Path) -> str:
+    path = tmp_path / "own.py"
+    path.write_text(SLOW_METHOD, encoding="utf-8")
+    return f"{path}:Slow"
+
+
+def without_clock(run: Run) -> Run:
+    return replace(run, seconds_clients=0.0, seconds_server=0.0)
+
+
+def test_a_row_survives_the_way_to_disk_and_back(tmp_path: Path) -> None:
+    run = run_job(Job("iris", "non-icd-3-1", "GOLD", 0))
+    rows = Rows(tmp_path / "rows.jsonl")
+    rows.append(run)
+    (back,) = rows.read()
+    assert back.key == run.key
+    assert back.to_json() == run.to_json()
+    assert back.status == "done"
+    assert back.uplinks == back.declared_uplinks == 3
+
+
+def test_same_seed_same_row_whatever_the_number_of_jobs(tmp_path: Path) -> None:
+    jobs = [Job("iris", "non-icd-3-1", method, seed) for method in ("GOLD", "coreset k-means") for seed in range(3)]
+    alone = run_jobs(jobs, Rows(tmp_path / "a.jsonl"), 1, lambda _: None)
+    together = run_jobs(jobs, Rows(tmp_path / "b.jsonl"), 2, lambda _: None)
+    for one, other in zip(alone, together, strict=True):
+        assert without_clock(one).to_json() == without_clock(other).to_json()
+
+
+def test_a_run_that_cannot_answer_is_a_row_that_says_why_and_counts_as_one_cluster() -> None:
+    run = run_job(Job("SD-12x2", "even-1", "GOLD", 0))
+    assert run.status == "failed"
+    assert "5 clusters were asked for" in run.reason
+    assert run.scores["federated", "ARI"] == 0.0
+    assert run.scores["federated", "Purity"] == pytest.approx(0.25)
+    assert np.isnan(run.scores["global", "SC"])
+
+
+def test_a_run_that_breaks_or_takes_too_long_is_a_row_too(own_method: str) -> None:
+    broken = run_job(Job("iris", "even-2", own_method.replace("Slow", "Broken"), 0))
+    assert (broken.status, broken.reason) == ("error", "ZeroDivisionError: on purpose")
+    late = run_job(Job("iris", "even-2", own_method, 0, {"seconds": 5.0}, limit=0.2))
+    assert (late.status, late.reason) == ("timeout", "not done within 0.2 s")
+    assert late.seconds_server < 2.0
+
+
+def test_rows_that_are_there_are_not_made_again_and_others_are_kept(tmp_path: Path, own_method: str) -> None:
+    rows = Rows(tmp_path / "rows.jsonl")
+    run_jobs([Job("iris", "even-2", own_method, seed) for seed in range(2)], rows, 1, lambda _: None)
+    marked = [replace(run, reason="from before") for run in rows.read()]
+    rows.rewrite([replace(marked[0], dataset="another"), *marked])
+    heard: list[Run] = []
+    runs = run_jobs([Job("iris", "even-2", own_method, seed) for seed in range(4)], rows, 1, heard.append)
+    assert [run.reason for run in runs] == ["from before", "from before", "", ""]
+    assert len(heard) == 4
+    assert [run.dataset for run in rows.read()] == ["another"] + ["iris"] * 4
+
+
+def test_rows_of_another_version_are_made_anew(tmp_path: Path, own_method: str) -> None:
+    rows = Rows(tmp_path / "rows.jsonl")
+    jobs = [Job("iris", "even-2", own_method, 0)]
+    run_jobs(jobs, rows, 1, lambda _: None)
+    rows.rewrite([replace(run, version="0.0.0") for run in rows.read()])
+    assert [run.version for run in run_jobs(jobs, rows, 1, lambda _: None)] == [goldfc.__version__]
+
+
+def test_killed_and_started_again_gives_the_rows_of_an_uninterrupted_run(tmp_path: Path, own_method: str) -> None:
+    command = [sys.executable, "-m", "goldfc", "bench", "run", "--dataset", "iris", "--split", "even-3"]
+    command += ["--method", own_method, "--method", "GOLD", "--seeds", "12", "--jobs", "2", "--out"]
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    subprocess.run([*command, str(whole)], check=True, capture_output=True)  # noqa: S603 (our own command)
+    chance = random.Random(time.time_ns())  # noqa: S311 (any moment will do)
+    for _ in range(3):
+        process = subprocess.Popen(  # noqa: S603 (our own command)
+            [*command, str(cut)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(chance.uniform(1.0, 4.0))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if cut.exists() and cut.stat().st_size:  # what a kill in the middle of writing leaves
+        cut.write_bytes(cut.read_bytes() + b'{"dataset": "ir')
+    subprocess.run([*command, str(cut)], check=True, capture_output=True)  # noqa: S603 (our own command)
+    expected, found = ([json.loads(without_clock(run).to_json()) for run in Rows(path).read()] for path in (whole, cut))
+    assert found == expected
+    assert len(found) == 24
+
+
+def test_cases_are_fixed_by_their_names() -> None:
+    assert dataset_of("SD-50x3").X.shape == (50, 3)
+    split = split_of("iris", "even-4")
+    assert sorted(split.row) == list(range(150))
+    assert split.n_clients == 4
+    np.testing.assert_array_equal(split_of("iris", "non-icd-2-5").row, split_of("iris", "non-icd-2-5").row)
+    with pytest.raises(BadSettings, match="no clients called 'odd'"):
+        split_of("iris", "odd")
+
+
+def test_a_table_of_your_own_is_a_data_set(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n", encoding="utf-8")
+    dataset = dataset_of(str(path))
+    assert dataset.X.shape == (3, 2)
+    assert dataset.class_names == ("x", "y")
+    words = tmp_path / "words.csv"
+    words.write_text("a,b,kind\n1,two,x\n", encoding="utf-8")
+    with pytest.raises(DataNotFound, match="not a table of numbers"):
+        dataset_of(str(words))
+    with pytest.raises(DataNotFound, match="no file"):
+        dataset_of("nowhere.csv")
+
+
+def test_methods_are_found_by_name_file_and_settings(own_method: str) -> None:
+    assert method_named("GOLD", {"max_epochs": 5}).name == "GOLD"
+    assert method_named(own_method).name == "slow"
+    with pytest.raises(BadSettings, match="no method 'BRONZE'; the known ones are"):
+        method_named("BRONZE")
+    with pytest.raises(BadSettings, match="GOLD cannot take the settings"):
+        method_named("GOLD", {"colour": "red"})
+    with pytest.raises(BadSettings, match="no Python file"):
+        method_named("nowhere.py:Thing")
