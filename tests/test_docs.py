@@ -34,20 +34,9 @@ def test_the_walk_through_of_a_method_of_ones_own_works(tmp_path: Path) -> None:
         "kWh,peak,kind\n" + "".join(f"{row % 7},{row % 3},{'ab'[row % 2]}\n" for row in range(60)), encoding="utf-8"
     )
     rows = tmp_path / "rows.jsonl"
-    method = f"{tmp_path / 'nearest_draw.py'}:NearestDraw"
-    arguments = [
-        "bench",
-        "run",
-        "--dataset",
-        str(tmp_path / "meters.csv"),
-        "--split",
-        "non-icd-4-0",
-        "--method",
-        method,
-    ]
-    result = CliRunner().invoke(
-        main, [*arguments, "--seeds", "2", "--jobs", "1", "--set", "handful=7", "--out", str(rows)]
-    )
+    method = f"{tmp_path}/nearest_draw.py:NearestDraw"
+    options = f"--dataset {tmp_path}/meters.csv --split non-icd-4-0 --seeds 2 --jobs 1 --set handful=7 --out {rows}"
+    result = CliRunner().invoke(main, ["bench", "run", "--method", method, *options.split()])
     assert result.exit_code == 0, result.output
     runs = Rows(rows).read()
     assert [(run.status, run.uplinks, run.declared_uplinks) for run in runs] == [("done", 4, 4)] * 2
