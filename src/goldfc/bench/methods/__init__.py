@@ -8,15 +8,28 @@ from typing import Any
 
 from goldfc.bench.methods.ablation import AblatedGold
 from goldfc.bench.methods.coreset import CoresetKMeans
+from goldfc.bench.methods.fedsc import FedSC
 from goldfc.bench.methods.ffcm import FFCMAverage, FFCMKMeans
 from goldfc.bench.methods.gold import Gold
 from goldfc.bench.methods.kfed import KFed
+from goldfc.bench.methods.osfsc import OSFSCSparse, OSFSCThreshold
 from goldfc.bench.methods.pooled import PooledKMeans
 from goldfc.bench.methods.protocol import Method
 from goldfc.errors import BadSettings
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in (KFed(), FFCMAverage(), FFCMKMeans(), Gold(), PooledKMeans(), CoresetKMeans())
+    method.name: method
+    for method in (
+        KFed(),
+        FFCMAverage(),
+        FFCMKMeans(),
+        OSFSCSparse(),
+        OSFSCThreshold(),
+        FedSC(),
+        Gold(),
+        PooledKMeans(),
+        CoresetKMeans(),
+    )
 }
 # Not for comparison with others, only with GOLD itself.
 VARIANTS: dict[str, Method] = {AblatedGold.name: AblatedGold()}
