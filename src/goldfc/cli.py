@@ -187,6 +187,17 @@ def run_command(  # noqa: PLR0913, PLR0917 (one argument per option)
     )
 
 
+@bench.command("report")
+@click.option("--rows", type=click.Path(path_type=Path), default=Path("benchmarks/results"), show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("benchmarks/results"), show_default=True)
+def report_command(rows: Path, out: Path) -> None:
+    """Make tables and figures of the rows in a folder: one page for a browser, and files for a repository."""
+    from goldfc.bench.report import write_report
+
+    write_report(rows, out)
+    console.print(f"Open [bold]{out / 'report.html'}[/] in a browser; {out / 'README.md'} is the same in Markdown.")
+
+
 def make_runs(todo: "list[Job]", path: Path, jobs: int) -> "list[Run]":
     """Make the runs with a progress bar, and say in the end how many did not work out."""
     from goldfc.bench.run import Rows, run_jobs

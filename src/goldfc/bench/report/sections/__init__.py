@@ -1,0 +1,1 @@
+"""One file per experiment: its rows become the parts of a section."""
