@@ -117,6 +117,16 @@ def test_rows_of_another_version_are_made_anew(tmp_path: Path, own_method: str) 
     assert [run.version for run in run_jobs(jobs, rows, 1, lambda _: None)] == [goldfc.__version__]
 
 
+def test_what_took_too_long_is_not_tried_with_a_larger_size(tmp_path: Path, own_method: str) -> None:
+    sizes = {0.01: 1, 3.0: 2, 0.02: 3}
+    jobs = [Job("iris", "even-2", own_method, 0, {"seconds": s}, 0.3, "slow", size) for s, size in sizes.items()]
+    rows = Rows(tmp_path / "rows.jsonl")
+    run_jobs(jobs[:2], rows, 1, lambda _: None)  # as if killed after the second
+    runs = run_jobs(jobs, rows, 1, lambda _: None)
+    assert [run.status for run in runs] == ["done", "timeout", "timeout"]
+    assert runs[2].reason == "not tried: not done within 0.3 s at size 2"
+
+
 def test_killed_and_started_again_gives_the_rows_of_an_uninterrupted_run(tmp_path: Path, own_method: str) -> None:
     command = [sys.executable, "-m", "goldfc", "bench", "run", "--dataset", "iris", "--split", "even-3"]
     command += ["--method", own_method, "--method", "GOLD", "--seeds", "12", "--jobs", "2", "--out"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from goldfc.bench.datasets import Dataset, Split, load, load_csv, load_split, standardized, synthetic
-from goldfc.bench.split import as_split, simulate_split
+from goldfc.bench.split import Drawing, as_split
 from goldfc.errors import BadSettings
 from goldfc.protocol.federation import generator
 
@@ -37,8 +37,15 @@ def split_of(dataset: str, split: str) -> Split:
         return load_split(dataset)
     complete = dataset_of(dataset)
     if match := re.fullmatch(r"non-icd-(\d+)-(\d+)", split):
-        return simulate_split(complete, int(match[1]), generator(int(match[2]), "simulator", dataset))
+        return as_split(complete, drawing_of(dataset, int(match[2])).first(int(match[1])))
     if match := re.fullmatch(r"even-(\d+)", split):
         order = generator(0, "deal", dataset).permutation(len(complete.X))
         return as_split(complete, [np.sort(part) for part in np.array_split(order, int(match[1]))])
     raise BadSettings(f"There are no clients called {split!r}; use paper, non-icd-<clients>-<seed> or even-<clients>.")
+
+
+@lru_cache(maxsize=4)
+def drawing_of(dataset: str, seed: int) -> Drawing:
+    """The simulator at work on a data set."""
+    complete = dataset_of(dataset)
+    return Drawing(complete.X, complete.y, generator(seed, "simulator", dataset))

@@ -90,9 +90,9 @@ def granularity(quick: bool) -> list[Job]:
 
 def clients(quick: bool) -> list[Job]:
     """From a hundred to a thousand clients."""
-    datasets, numbers, limit = (("US",), (20, 40), 10.0) if quick else (SIX, tuple(range(100, 1001, 100)), 60.0)
+    datasets, numbers, limit = (("US",), (20, 40), 5.0) if quick else (SIX, tuple(range(100, 1001, 100)), 20.0)
     return [
-        Job(dataset, f"non-icd-{number}-0", method, seed=0, limit=limit)
+        Job(dataset, f"non-icd-{number}-0", method, 0, limit=limit, chain=f"{dataset} {method}", size=number)
         for dataset in datasets
         for number in numbers
         for method in METHODS
@@ -101,12 +101,17 @@ def clients(quick: bool) -> list[Job]:
 
 def seconds(quick: bool) -> list[Job]:
     """Growth with the number of rows, and of features."""
-    shapes = [(n, 10) for n in range(10_000, 100_001, 10_000)] + [(500, d) for d in range(1_000, 10_001, 1_000)]
+    shapes = [(n, 10, "rows") for n in range(10_000, 100_001, 10_000)]
+    shapes += [(500, d, "features") for d in range(1_000, 10_001, 1_000)]
+    limit = 20.0
     if quick:
-        shapes = [(1_000, 10), (2_000, 10), (100, 500), (100, 1_000)]
+        shapes, limit = (
+            [(1_000, 10, "rows"), (2_000, 10, "rows"), (100, 500, "features"), (100, 1_000, "features")],
+            5.0,
+        )
     return [
-        Job(f"SD-{rows}x{features}", "even-8", method, seed=0, limit=5.0 if quick else 60.0)
-        for rows, features in shapes
+        Job(f"SD-{rows}x{features}", "even-8", method, 0, limit=limit, chain=f"{method}, {axis}", size=rows * features)
+        for rows, features, axis in shapes
         for method in METHODS
     ]
 

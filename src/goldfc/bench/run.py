@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -49,6 +49,10 @@ class Job:
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
     limit: float = 600.0  # seconds
+    # Jobs of one chain are made by increasing size; after the first that takes too long, larger ones are not tried.
+    chain: str = ""
+    size: int = 0
+    skip: str = ""  # why it is not tried
 
     @property
     def key(self) -> str:
@@ -150,6 +154,8 @@ def run_job(job: Job) -> Run:
 
 def attempt(method: Method, port: Port, n_clusters: int, job: Job) -> tuple[str, str, Answer | None]:
     """Status, reason, and the answer if there is one."""
+    if job.skip:
+        return "timeout", job.skip, None
     try:
         # One thread: runs are made side by side, and what is compared is work, not cores.
         with time_limit(job.limit), threadpool_limits(limits=1):
@@ -273,11 +279,27 @@ def run_jobs(jobs: Sequence[Job], rows: Rows, n_jobs: int, on_run: Callable[[Run
     rows.rewrite([*others, *runs.values()])
     for run in runs.values():
         on_run(run)
-    missing = [delayed(run_job)(job) for key, job in wanted.items() if key not in runs]
-    for run in Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(missing):
+    for run in make_missing(list(wanted.values()), runs, n_jobs):
         rows.append(run)
         runs[run.key] = run
         on_run(run)
     in_order = [runs[key] for key in wanted]
     rows.rewrite([*others, *in_order])
     return in_order
+
+
+def make_missing(jobs: Sequence[Job], runs: Mapping[str, Run], n_jobs: int) -> Iterator[Run]:
+    """Make the runs that `runs` does not have yet (it must have them by the time the next is asked for).
+
+    Small ones come first; what took too long is not tried with a larger size.
+    """
+    too_long: dict[str, str] = {}
+    for size in sorted({job.size for job in jobs}):
+        stage = [job for job in jobs if job.size == size]
+        missing = [replace(job, skip=too_long.get(job.chain, "")) for job in stage if job.key not in runs]
+        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
+            delayed(run_job)(job) for job in missing
+        )
+        for job in stage:
+            if job.chain and runs[job.key].status == "timeout":
+                too_long.setdefault(job.chain, f"not tried: not done within {job.limit:g} s at size {job.size}")

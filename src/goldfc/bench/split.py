@@ -38,15 +38,29 @@ def simulate(
     Every client has a generator of its own: client 3 of 8 holds the same rows as client 3 of 100.
     Note: the paper does not say how many subclusters there are at most; ten is our choice.
     """
-    if n_clients < 1 or max_subclusters < 1:
-        raise BadSettings(
-            "n_clients and max_subclusters must be at least 1, "
-            f"got {n_clients} and {max_subclusters}; the paper has 8 clients."
-        )
-    classes = [class_rows(X, np.flatnonzero(y == label)) for label in np.unique(y)]
-    # One thread: k-means adds up in the order in which threads finish, and the last digit may move a row.
-    with threadpool_limits(limits=1):
-        return [draw_client(classes, max_subclusters, client_rng) for client_rng in rng.spawn(n_clients)]
+    return Drawing(X, y, rng, max_subclusters=max_subclusters).first(n_clients)
+
+
+class Drawing:
+    """Clients drawn one after the other, when they are asked for: eight are the first of a thousand."""
+
+    def __init__(self, X: FloatArray, y: IntArray, rng: np.random.Generator, *, max_subclusters: int = 10) -> None:
+        if max_subclusters < 1:
+            raise BadSettings(f"max_subclusters must be at least 1, got {max_subclusters}.")
+        self._classes = [class_rows(X, np.flatnonzero(y == label)) for label in np.unique(y)]
+        self._rng = rng
+        self._max_subclusters = max_subclusters
+        self._clients: list[IntArray] = []
+
+    def first(self, n_clients: int) -> list[IntArray]:
+        """The rows of the first so many clients; those that were drawn before are not drawn again."""
+        if n_clients < 1:
+            raise BadSettings(f"n_clients must be at least 1, got {n_clients}; the paper has 8 clients.")
+        # One thread: k-means adds up in the order in which threads finish, and the last digit may move a row.
+        with threadpool_limits(limits=1):
+            for rng in self._rng.spawn(max(n_clients - len(self._clients), 0)):
+                self._clients.append(draw_client(self._classes, self._max_subclusters, rng))
+        return self._clients[:n_clients]
 
 
 def simulate_split(dataset: Dataset, n_clients: int, rng: np.random.Generator) -> Split:
