@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from goldfc.bench.methods.ablation import AblatedGold
+from goldfc.bench.methods.afcl import AFCL
 from goldfc.bench.methods.coreset import CoresetKMeans
 from goldfc.bench.methods.fedsc import FedSC
 from goldfc.bench.methods.ffcm import FFCMAverage, FFCMKMeans
 from goldfc.bench.methods.gold import Gold
 from goldfc.bench.methods.kfed import KFed
+from goldfc.bench.methods.nnfc import NNFC
 from goldfc.bench.methods.osfsc import OSFSCSparse, OSFSCThreshold
 from goldfc.bench.methods.pooled import PooledKMeans
 from goldfc.bench.methods.protocol import Method
@@ -26,6 +28,8 @@ METHODS: dict[str, Method] = {
         OSFSCSparse(),
         OSFSCThreshold(),
         FedSC(),
+        NNFC(),
+        AFCL(),
         Gold(),
         PooledKMeans(),
         CoresetKMeans(),
