@@ -29,6 +29,7 @@ from goldfc.bench.report.tables import (
     shown,
     title_of,
 )
+from goldfc.bench.report.why import WHY
 from goldfc.bench.run import Run
 
 ROWS_SENT = {"never": "none", "lone": "lone ones", "all": "all"}
@@ -331,6 +332,8 @@ def account_of(method: str, runs: Sequence[Run], cells: Sequence[Cell]) -> Itera
     """How near a method comes to the paper, what went wrong, and what it costs."""
     yield Heading(method, level=4)
     yield Text(" ".join([*_nearness(cells), _endings(runs), *_expense(runs)]))
+    if method in WHY:
+        yield Text(WHY[method])
     sentences = [cell.sentence for cell in cells if not cell.agrees]
     if sentences:
         yield Lines(f"{method}: the {len(sentences)} cells that differ by more than both deviations", sentences)
