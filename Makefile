@@ -43,4 +43,5 @@ bench: $(READY)
 	$(BIN)/goldfc bench speed --out benchmarks
 
 clean:
-	rm -rf $(VENV) report.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests tools -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(VENV) report.html benchmarks/quick .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

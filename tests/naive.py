@@ -165,7 +165,7 @@ def distinctness(inside: Row, outside: Row, column: Row) -> float:
     if one + other == 0.0:
         return 1.0 if gap > 0.0 else 0.0
     overlap = math.sqrt(2.0 * math.sqrt(one * other) / (one + other)) * math.exp(-gap / (4.0 * (one + other)))
-    return math.sqrt(max(1.0 - overlap, 0.0))
+    return math.sqrt(without_noise(1.0 - overlap))
 
 
 def mean(values: Row) -> float:
@@ -255,7 +255,9 @@ def level_weights(inside: list[list[int]], outside: list[list[int]]) -> Row:
         beta = sum(share(value, own) for value in own) / len(own)
         products.append(alpha * beta)
     total = sum(products)
-    return [product / total for product in products] if total > 0.0 else [1.0 / len(products)] * len(products)
+    if total > 0.0:
+        return [round(product / total, DECIMALS) for product in products]
+    return [round(1.0 / len(products), DECIMALS)] * len(products)
 
 
 def share(value: int, values: list[int]) -> float:

@@ -37,11 +37,11 @@ def test_bench_paper_writes_its_page_and_rows(tmp_path: Path) -> None:
 
 
 def test_bench_speed_prints_both_times_and_the_ratio(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("goldfc.bench.speed.SIZES", ((200, 3),))
+    monkeypatch.setattr("goldfc.bench.speed.SIZES", (("SD", 200, 3),))
     code, output = run("bench", "speed", "--repeats", "1", "--out", str(tmp_path))
     assert code == 0
-    assert "| 200 x 3 |" in output
-    assert "| 200 x 3 |" in (tmp_path / "speed" / "README.md").read_text(encoding="utf-8")
+    assert "| SD, 200 x 3 |" in output
+    assert "| SD, 200 x 3 |" in (tmp_path / "speed" / "README.md").read_text(encoding="utf-8")
 
 
 def test_data_list_shows_all_ten_sets() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +16,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings, TooFewMicroClusters
 
 # These fit a few rows at a single client. The paper's learner then leaves so few micro-clusters that its levels cannot
-# tell as many apart as the check asks for, and GOLD says so (gold.md: "a named error") instead of inventing clusters.
+# tell as many apart as the check asks for, and GOLD says so (docs/method.md) instead of inventing clusters.
 TOO_FEW_ROWS = "its few rows at one client end in TooFewMicroClusters, as documented"
 EXPECTED_FAILURES = {
     "check_n_features_in_after_fitting": TOO_FEW_ROWS,
@@ -123,10 +124,14 @@ def test_too_many_clusters_is_a_named_error(blobs: FloatArray, wards: IntArray) 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"n_clusters": 0}, "n_clusters must be at least 1, got 0"),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number from 1 on, got 0"),
+        ({"n_clusters": 2.5}, "n_clusters must be a whole number from 1 on, got 2.5"),
+        ({"n_clusters": None}, "n_clusters must be a whole number from 1 on, got None"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0, got 0.0"),
+        ({"learning_rate": float("inf")}, "learning_rate must be a number above 0, got inf"),
+        ({"max_epochs": 2.5}, "max_epochs must be a whole number from 1 on, got 2.5"),
         ({"initial_fraction": 1.5}, r"initial_fraction must lie in \(0, 1\]"),
-        ({"max_epochs": 0}, "max_epochs must be at least 1"),
+        ({"max_epochs": 0}, "max_epochs must be a whole number from 1 on, got 0"),
         ({"random_state": -1}, "random_state must be a whole number from 0 on"),
     ],
 )
@@ -135,12 +140,37 @@ def test_bad_settings_are_refused_with_a_sentence(blobs: FloatArray, settings: d
         GOLD(**{"n_clusters": 2, **settings}).fit(blobs)
 
 
+def test_settings_reach_the_clients_and_the_server(blobs: FloatArray, wards: IntArray) -> None:
+    usual = GOLD(2, random_state=7).fit(blobs, groups=wards)
+    for settings in ({"learning_rate": 0.5}, {"initial_fraction": 0.9}, {"max_epochs": 1}):
+        other = GOLD(2, random_state=7, **settings).fit(blobs, groups=wards)
+        assert other.micro_centroids_.shape != usual.micro_centroids_.shape, settings
+        assert other.levels_.n_clusters != usual.levels_.n_clusters, settings
+
+
+def test_numpys_numbers_are_settings_too(blobs: FloatArray, wards: IntArray) -> None:
+    usual = GOLD(2, random_state=7, max_epochs=10).fit(blobs, groups=wards)
+    numpys = GOLD(np.int64(2), random_state=np.int64(7), max_epochs=np.int64(10), learning_rate=np.float64(0.05))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(numpys.fit(blobs, groups=wards).labels_, usual.labels_)
+
+
+def test_other_parallel_backends_give_the_same(blobs: FloatArray, wards: IntArray) -> None:
+    usual = GOLD(4, random_state=7).fit_predict(blobs, groups=wards)
+    with joblib.parallel_config(backend="loky"):
+        np.testing.assert_array_equal(GOLD(4, random_state=7, n_jobs=2).fit_predict(blobs, groups=wards), usual)
+
+
 def test_groups_must_name_a_client_for_every_row(blobs: FloatArray) -> None:
     held_by = ["a"] * (len(blobs) - 1)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         GOLD(2).fit(blobs, groups=held_by)
-    with pytest.raises(BadSettings, match="row 399 has none"):
-        GOLD(2).fit(blobs, groups=np.array([*held_by, None], dtype=object))
+    for missing in (None, float("nan"), pd.NA):
+        with pytest.raises(BadSettings, match="row 399 has none"):
+            GOLD(2).fit(blobs, groups=np.array([*held_by, missing], dtype=object))
+    with pytest.raises(BadSettings, match=r"one dimension; its shape is \(400, 1\)"):
+        GOLD(2).fit(blobs, groups=np.zeros((400, 1)))
+    with pytest.raises(BadSettings, match="differ in kind only"):
+        GOLD(2).fit(blobs, groups=np.array([1, "1"] * 200, dtype=object))
 
 
 def test_public_names_are_documented_and_there() -> None:

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 # What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
 
 console = Console()
+
+
+def not_zero(_context: click.Context, _parameter: click.Parameter, number: int) -> int:
+    """Refuse a number of jobs that joblib cannot take."""
+    if number == 0:
+        raise click.BadParameter("0 runs at a time would never end; use -1 for one per core.")
+    return number
+
+
 FAILED = 1
 
 
@@ -60,7 +69,7 @@ def progress_bar(title: str, total: int) -> Iterator[Progress]:
 
 
 @main.command()
-@click.option("--seed", default=0, show_default=True, help="Another seed, other sites.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Another seed, other sites.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
 def demo(seed: int, out: Path) -> None:
     """Cluster handwritten digits held by eight simulated sites, and write a report to open in a browser."""
@@ -74,6 +83,7 @@ def demo(seed: int, out: Path) -> None:
     # Every site is asked twice: to summarise its rows, and to label them.
     with progress_bar("asking the sites", 2 * N_CLIENTS) as bar:
         result = run_demo(seed, n_jobs=-1, on_answer=lambda _: bar.advance(bar.task_ids[0]))
+    out.parent.mkdir(parents=True, exist_ok=True)
     write_report(result, out)
     console.print(demo_table(result))
     console.print(
@@ -105,6 +115,13 @@ def ari_text(score: float) -> str:
 
 # --- bench ---
 
+JOBS_OPTION = click.option(
+    "--jobs", default=-1, show_default=True, callback=not_zero, help="Runs at the same time; -1: one per core."
+)
+SEEDS_OPTION = click.option(
+    "--seeds", type=click.IntRange(1), default=10, show_default=True, help="Runs of each, with the seeds 0, 1, ..."
+)
+
 
 @main.group()
 def bench() -> None:
@@ -112,9 +129,11 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option("--seeds", default=10, show_default=True, help="Runs per data set, with the seeds 0, 1, ...")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=10, show_default=True, help="Runs per data set, with the seeds 0, 1, ..."
+)
 @click.option("--dataset", "names", multiple=True, help="One of the ten sets, such as EC; all of them if not given.")
-@click.option("--jobs", default=-1, show_default=True, help="Runs at the same time; -1: one per core.")
+@JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for paper/README.md and paper/rows.jsonl.")
 def paper(seeds: int, names: tuple[str, ...], jobs: int, out: Path | None) -> None:
     """Run GOLD on the paper's ten splits and put our figures beside the paper's."""
@@ -126,6 +145,7 @@ def paper(seeds: int, names: tuple[str, ...], jobs: int, out: Path | None) -> No
     todo = [Job(name, "paper", "GOLD", seed) for name in chosen for seed in range(seeds)]
     with TemporaryDirectory() as scratch, progress_bar("GOLD on the paper's splits", len(todo)) as bar:
         rows = Rows((out / "paper" if out else Path(scratch)) / "rows.jsonl")
+        rows.path.unlink(missing_ok=True)  # a minute's work, and always made by the code as it is
         runs = run_jobs(todo, rows, jobs, lambda _: bar.advance(bar.task_ids[0]))
     cells = compare(runs)
     for evaluation in ("federated", "global"):
@@ -155,9 +175,17 @@ def paper_table(cells: "list[Cell]") -> Table:
 @click.option("--split", "splits", multiple=True, default=("paper",), show_default=True, help="Or non-icd-8-0, even-8.")
 @click.option("--method", "methods", multiple=True, help="A name, or file.py:Class; all eleven if not given.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the methods.")
-@click.option("--seeds", default=10, show_default=True, help="Runs of each, with the seeds 0, 1, ...")
-@click.option("--limit", default=600.0, show_default=True, help="Seconds that a run may take.")
-@click.option("--jobs", default=-1, show_default=True, help="Runs at the same time; -1: one per core.")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=10, show_default=True, help="Runs of each, with the seeds 0, 1, ..."
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(0.0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="Seconds that a run may take.",
+)
+@JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), default=Path("rows.jsonl"), show_default=True)
 def run_command(  # noqa: PLR0913, PLR0917 (one argument per option)
     datasets: tuple[str, ...],
@@ -217,15 +245,21 @@ def add_experiment(name: str) -> None:
 
     @bench.command(name)
     @click.option("--quick", is_flag=True, help="A small form that ends within two minutes.")
-    @click.option("--jobs", default=-1, show_default=True, help="Runs at the same time; -1: one per core.")
+    @click.option(
+        "--fresh", is_flag=True, help="Forget the rows that are there; without it, only missing ones are made."
+    )
+    @JOBS_OPTION
     @click.option("--out", type=click.Path(path_type=Path), help=OUT_HELP)
-    def experiment_command(quick: bool, jobs: int, out: Path | None) -> None:
+    def experiment_command(quick: bool, fresh: bool, jobs: int, out: Path | None) -> None:
         from goldfc.bench.experiments import EXPERIMENTS
 
         experiment = EXPERIMENTS[name]
         folder = out or Path("benchmarks") / ("quick" if quick else "results")
+        path = folder / f"{name}.jsonl"
+        if fresh:
+            path.unlink(missing_ok=True)
         console.print(f"[bold]{experiment.title}[/]")
-        make_runs(experiment.jobs(quick), folder / f"{name}.jsonl", 1 if experiment.one_at_a_time else jobs)
+        make_runs(experiment.jobs(quick), path, 1 if experiment.one_at_a_time else jobs)
 
     experiment_command.help = f"Experiment: {EXPERIMENT_HELP[name]}"
 
@@ -257,7 +291,9 @@ for experiment_name in EXPERIMENT_HELP:
 
 
 @bench.command()
-@click.option("--repeats", default=7, show_default=True, help="Measurements per size; the median counts.")
+@click.option(
+    "--repeats", type=click.IntRange(1), default=7, show_default=True, help="Measurements per size; the median counts."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for speed/README.md.")
 def speed(repeats: int, out: Path | None) -> None:
     """Time the whole of FCPL against one scikit-learn distance matrix of the same size, in the same run."""
@@ -306,9 +342,10 @@ def list_data() -> None:
 
 @data.command()
 @click.argument("names", nargs=-1, required=True)
-def fetch(names: tuple[str, ...]) -> None:
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def fetch(names: tuple[str, ...], force: bool) -> None:
     """Download data sets (NAMES such as EC US, or all) into the data folder, repaired and checked."""
     from goldfc.bench import datasets
 
     for name in datasets.DATASETS if names == ("all",) else names:
-        console.print(f"{name}: {datasets.fetch(name)}")
+        console.print(f"{name}: {datasets.fetch(name, force=force)}")

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
@@ -91,7 +91,8 @@ class GOLD(ClusterMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:  # noqa: ARG002 (scikit-learn's signature)
         """Cluster the rows of `X`; `groups` says which client holds each row (none: a single client holds all).
 
-        `y` is ignored.
+        Clients are told apart by the text of their names. `y` is ignored. Tools that split rows (such as scikit-learn's
+        GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
         """
         rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         learning = Learning(self.learning_rate, self.initial_fraction, self.max_epochs)
@@ -125,12 +126,25 @@ def client_of_each_row(groups: ArrayLike | None, n_rows: int) -> np.ndarray[Any,
     """Client names, one per row."""
     if groups is None:
         return np.zeros(n_rows, dtype="<U1")
-    names = column_or_1d(groups, warn=False)
+    names = np.asarray(groups)
+    if names.ndim != 1:
+        raise BadSettings(f"groups must be one client name per row, in one dimension; its shape is {names.shape}.")
     check_consistent_length(names, np.empty(n_rows))
-    missing = [row for row, name in enumerate(names.tolist()) if name is None or name != name]  # noqa: PLR0124 (not a number)
+    missing = [row for row, name in enumerate(names.tolist()) if is_missing(name)]
     if missing:
         raise BadSettings(f"groups must name a client for every row; row {missing[0]} has none.")
-    return np.asarray(names.astype(str))
+    as_text = np.asarray(names.astype(str))
+    if len(np.unique(as_text)) < len(set(names.tolist())):
+        raise BadSettings("groups has names that differ in kind only, such as 1 and '1'; give every client one name.")
+    return as_text
+
+
+def is_missing(name: object) -> bool:
+    """None, not a number, or pandas' NA, which says neither yes nor no."""
+    try:
+        return name is None or bool(name != name)  # noqa: PLR0124 (only a missing value differs from itself)
+    except TypeError:
+        return True
 
 
 def gather_labels(clients: list[Client], held_by: np.ndarray[Any, Any]) -> IntArray:

@@ -183,6 +183,17 @@ def test_a_fetched_set_can_be_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 @needs_data
+def test_a_file_that_is_there_is_replaced_by_force_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _serve(monkeypatch, _reference("EC"))
+    path = fetch("EC", tmp_path)
+    path.write_text("precious", encoding="utf-8")
+    with pytest.raises(DataNotFound, match="there already.*use --force"):
+        fetch("EC", tmp_path)
+    assert path.read_text(encoding="utf-8") == "precious"
+    assert fetch("EC", tmp_path, force=True).stat().st_size > 1000
+
+
+@needs_data
 @pytest.mark.parametrize("spell", ["{}", "{}.", "{}.0"])
 def test_classes_may_be_written_as_whole_numbers_or_fractions(
     spell: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

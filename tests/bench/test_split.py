@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 from goldfc._types import IntArray
 from goldfc.bench.datasets import load
@@ -71,6 +72,24 @@ def test_step_3_the_same_row_is_never_in_two_subclusters(seed: int) -> None:
 def test_step_4_takes_one_subcluster_to_all_of_them(seed: int) -> None:
     taken = choose_subclusters(np.array([0, 1, 1, 2, 0]), _rng(seed))
     assert 1 <= len(set(taken.tolist())) == len(taken) <= 3
+
+
+def test_step_4_takes_any_number_of_them() -> None:
+    counts = {len(choose_subclusters(np.array([0, 1, 1, 2, 0]), _rng(seed))) for seed in range(50)}
+    assert counts == {1, 2, 3}
+
+
+def test_step_3_starts_k_means_at_random_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: list[dict[str, object]] = []
+
+    class Watched(KMeans):  # type: ignore[misc]
+        def __init__(self, n_clusters: int = 8, **options: object) -> None:
+            settings.append(options)
+            super().__init__(n_clusters, **options)
+
+    monkeypatch.setattr("goldfc.bench.split.KMeans", Watched)
+    cut_class(_one_class(), 10, _rng(0))
+    assert (settings[0]["init"], settings[0]["n_init"]) == ("random", 1)
 
 
 @every_seed

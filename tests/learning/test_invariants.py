@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldfc._types import FloatArray
-from goldfc.errors import TooFewMicroClusters
+from goldfc.errors import BadSettings, TooFewMicroClusters
+from goldfc.learning import _kernels
 from goldfc.learning.competition import Learning, compete
-from goldfc.learning.fusion import fuse_levels
+from goldfc.learning.fusion import draw_modes, fuse_levels
 from goldfc.learning.granularity import Levels, find_levels
 from goldfc.learning.importance import feature_importance
 from strategies import rows, seeds
@@ -56,7 +57,30 @@ def test_the_objective_rule_goes_on_at_least_as_long_as_the_plain_one() -> None:
     plain = find_levels(X, Learning(), np.random.default_rng(0))
     strict = find_levels(X, Learning(), np.random.default_rng(0), tolerance=0.0)
     assert strict.n_clusters[: len(plain)] == plain.n_clusters
-    assert len(strict) >= len(plain)
+    assert len(strict) > len(plain)
+    for tolerance in (-1.0, float("nan")):
+        with pytest.raises(BadSettings, match="tolerance must be a number from 0 on"):
+            find_levels(X, Learning(), np.random.default_rng(0), tolerance=tolerance)
+
+
+def test_first_modes_are_different_codes_and_common_ones_come_first_more_often() -> None:
+    codes = np.array([[0, 0]] * 8 + [[1, 0], [2, 1]])
+    firsts = []
+    for seed in range(300):
+        modes = draw_modes(codes, 2, np.random.default_rng(seed))
+        assert len(np.unique(modes, axis=0)) == 2
+        firsts.append(modes[0, 0])
+    assert 0.7 < np.mean(np.array(firsts) == 0) < 0.9
+
+
+def test_fusion_goes_on_until_labels_rest() -> None:
+    rng = np.random.default_rng(2)
+    levels = Levels(rng.integers(5, size=(200, 3)), (5, 5, 5))
+    labels = fuse_levels(levels, 4, np.random.default_rng(0))
+    once = np.full(200, -1)
+    modes = draw_modes(levels.labels, 4, np.random.default_rng(0))
+    _kernels.best_matches(levels.labels, modes, np.full((4, 3), 1 / 3), once)
+    assert (labels != np.unique(once, return_inverse=True)[1]).any()
 
 
 @settings(max_examples=50, deadline=None)

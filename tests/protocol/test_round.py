@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from goldfc import Client, Learning, LocalPort, Membership, Model, Summary, fuse, label, run_round, summarize
+from goldfc import Client, Learning, LocalPort, Membership, Model, Summary, errors, fuse, label, run_round, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage, BadRows, BadSettings, GoldError
 from goldfc.model import predict
@@ -31,7 +31,8 @@ def test_a_round_labels_every_row_at_its_client() -> None:
     result = run_round(LocalPort(sites), 3, Learning(), generator(0, "server"))
     for site in sites:
         assert len(site.labels) == 90
-        np.testing.assert_array_equal(site.labels, label(site.membership, result.model))
+        own = [client == site.name for client in result.model.micro_clients]
+        np.testing.assert_array_equal(site.labels, result.model.micro_labels[own][site.membership.micro_clusters])
     assert result.model.clients == ("ward-a", "ward-b", "ward-c")
 
 
@@ -50,16 +51,20 @@ def test_every_client_answers_exactly_once_and_sends_only_centroids() -> None:
 def test_the_ledger_counts_what_the_messages_weigh() -> None:
     port = LocalPort(clients())
     result = run_round(port, 3, Learning(), generator(0, "server"))
+    centroids = sum(summary.centroids.nbytes for summary in result.summaries)
     assert port.ledger.bytes_up == sum(summary.to_message().nbytes for summary in result.summaries)
+    assert centroids < port.ledger.bytes_up < centroids + 100 * len(NAMES)
     down = Task(Learning()).to_message().nbytes + result.model.to_message().nbytes
     assert port.ledger.bytes_down == len(NAMES) * down
     assert port.ledger.downlinks == 2 * len(NAMES)
 
 
-def test_the_model_holds_nobodys_micro_centroids() -> None:
+def test_the_model_has_no_place_for_micro_centroids() -> None:
     message = fuse(summaries(), 3, Learning(), generator(0, "server")).to_message()
     assert set(message.arrays) == {"centroids", "micro_labels", "levels"}
     assert message.arrays["centroids"].shape == (3, 3)
+    sent = {tuple(centroid) for summary in summaries() for centroid in summary.centroids}
+    assert not sent & {tuple(centroid) for centroid in message.arrays["centroids"]}
 
 
 def test_order_of_arrival_changes_nothing() -> None:
@@ -126,8 +131,8 @@ def test_predict_takes_rows_that_took_no_part() -> None:
     [
         (np.zeros((0, 2)), "at least one row and one column"),
         (np.zeros(3), "at least one row and one column"),
-        (np.array([[1.0, np.nan]]), "Row 0, column 1 holds nan; fill or drop missing values"),
-        (np.array([[1.0], [np.inf]]), "Row 1, column 0 holds inf"),
+        (np.array([[1.0, np.nan]]), "Client 'a': row 0, column 1 holds nan; fill or drop missing values"),
+        (np.array([[1.0], [np.inf]]), "Client 'a': row 1, column 0 holds inf"),
         (np.array([[1e200]]), "rescale values beyond 1e"),
     ],
 )
@@ -144,15 +149,35 @@ def test_summaries_that_do_not_fit_together_are_refused() -> None:
         fuse([Summary("a", np.ones((2, 2)))] * 2, 2, Learning(), rng)
     with pytest.raises(BadMessage, match="'b' sent 3 features, client 'a' sent 2"):
         fuse([Summary("a", np.ones((2, 2))), Summary("b", np.ones((2, 3)))], 2, Learning(), rng)
-    with pytest.raises(BadSettings, match="n_clusters must be at least 1"):
+    with pytest.raises(BadSettings, match="n_clusters must be a whole number from 1 on"):
         fuse([Summary("a", np.ones((2, 2)))], 0, Learning(), rng)
 
 
 def test_bad_summaries_are_refused() -> None:
     with pytest.raises(BadMessage, match="must hold a table of centroids"):
         Summary("a", np.ones((0, 2)))
-    with pytest.raises(BadMessage, match="not finite"):
-        Summary("a", np.array([[np.nan]]))
+    for value in (np.nan, np.inf, 1e200):
+        with pytest.raises(BadMessage, match="not finite numbers of at most 1e"):
+            Summary("a", np.array([[value]]))
+    with pytest.raises(BadMessage, match="not numbers"):
+        Summary("a", np.array([["x"]]))
+
+
+def test_whole_number_centroids_are_taken_as_the_numbers_they_are() -> None:
+    centroids = np.random.default_rng(0).integers(9, size=(60, 2))
+    whole = fuse([Summary("a", centroids)], 2, Learning(), generator(0))  # type: ignore[arg-type]
+    real = fuse([Summary("a", centroids.astype(float))], 2, Learning(), generator(0))
+    np.testing.assert_array_equal(whole.centroids, real.centroids)
+    assert whole.levels.n_clusters == real.levels.n_clusters
+
+
+def test_messages_that_lack_something_are_refused() -> None:
+    with pytest.raises(BadMessage, match="not as it should be: 'centroids'"):
+        Summary.from_message(Message("summary", facts={"client": "a"}))
+    with pytest.raises(BadMessage, match="not as it should be"):
+        Task.from_message(Message("summarize", facts={"speed": 3}))
+    with pytest.raises(BadMessage, match="There is no client 'ward-x'"):
+        LocalPort(clients()).ask(Task(Learning()).to_message(), ["ward-x"])
 
 
 def test_messages_out_of_turn_are_refused() -> None:
@@ -172,8 +197,9 @@ def test_a_model_of_other_clients_is_refused() -> None:
     model = fuse(summaries(), 3, Learning(), generator(0, "server"))
     with pytest.raises(BadMessage, match="'ward-x' took no part in this model; its clients are ward-a, ward-b, ward-c"):
         label(Membership("ward-x", np.array([0])), model)
-    with pytest.raises(BadMessage, match="made from another summary"):
-        label(Membership("ward-a", np.array([999])), model)
+    for other in (0, 999):
+        with pytest.raises(BadMessage, match="made from another summary"):
+            label(Membership("ward-a", np.array([other])), model)
 
 
 def test_names_are_unique_in_a_federation() -> None:
@@ -182,5 +208,5 @@ def test_names_are_unique_in_a_federation() -> None:
 
 
 def test_every_error_is_a_gold_error() -> None:
-    assert issubclass(BadMessage, GoldError)
-    assert issubclass(BadRows, GoldError)
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), GoldError), name

@@ -125,12 +125,15 @@ def synthetic(n_rows: int, n_features: int, rng: np.random.Generator, n_clusters
     )
 
 
-def fetch(name: str, folder: Path | None = None) -> Path:
+def fetch(name: str, folder: Path | None = None, *, force: bool = False) -> Path:
     """Download one of the ten sets, repair it as the paper's authors did, check it, and write `full/NAME.csv`.
 
     Nothing is written when the download is not the set the paper used. Its rows may come in another order.
     """
     facts = _facts(name)
+    path = (folder or data_folder()) / "full" / f"{name}.csv"
+    if path.exists() and not force:
+        raise DataNotFound(f"{path} is there already, and splits may point into its rows; use --force to replace it.")
     try:
         table = facts.download(facts)
     except (OSError, ValueError, zipfile.BadZipFile) as reason:
@@ -140,7 +143,6 @@ def fetch(name: str, folder: Path | None = None) -> Path:
         ) from reason
     table = facts.repair(table)
     _check(name, table, "the download")
-    path = (folder or data_folder()) / "full" / f"{name}.csv"
     _write(path, table)
     return path
 

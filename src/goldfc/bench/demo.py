@@ -75,6 +75,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
     ]
     port = LocalPort(clients, n_jobs=n_jobs, on_answer=on_answer)
     result = run_round(port, dataset.n_clusters, Learning(), generator(seed, "server"))
+    summaries = {summary.client: summary for summary in result.summaries}
     together = gather(clients, split)
     alone = label_alone(split, dataset.n_clusters, seed)
     pooled = k_means(split.X, dataset.n_clusters, seed)
@@ -82,8 +83,8 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
         dataset=dataset,
         seed=seed,
         sites=tuple(
-            site_of(client, summary, result.model, split, port.ledger, (alone, together, pooled))
-            for client, summary in zip(clients, result.summaries, strict=True)
+            site_of(client, summaries[client.name], result.model, split, port.ledger, (alone, together, pooled))
+            for client in clients
         ),
         model=result.model,
         ledger=port.ledger,

@@ -45,7 +45,9 @@ def make_picture(seed: int) -> list[Panel]:
     ]
     result = run_round(LocalPort(clients), complete.n_clusters, Learning(), generator(seed, "server"))
     panels = [Panel("all rows, by true class", (complete.X @ axes).tolist(), complete.y.tolist(), [], [])]
-    for client, rows, summary in zip(clients, split.rows_per_client(), result.summaries, strict=True):
+    summaries = {summary.client: summary for summary in result.summaries}
+    for client, rows in zip(clients, split.rows_per_client(), strict=True):
+        summary = summaries[client.name]
         count = len(summary.centroids)
         panels.append(
             Panel(

@@ -3,7 +3,7 @@
 Arrays are float64 and int64; there is no randomness and no validation here. Candidate clusters are kept
 feature-major (one row per feature, one column per cluster), so that the loop over clusters, the hot one, runs
 over neighbouring memory. Floating-point operations keep their written order (no fastmath): the same rows give
-the same winners on every machine and for every number of threads.
+the same winners for every number of threads.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,10 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def compiled(function: Function) -> Function:
     """Compile on first call, remember on disk, and let go of the interpreter lock while running."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    except RuntimeError:  # nowhere to write: a read-only container compiles in every process instead
+        return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
 
 
 class Clusters(NamedTuple):

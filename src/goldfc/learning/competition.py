@@ -4,6 +4,8 @@ Many candidate clusters compete for the rows. The winner of a row is rewarded, i
 superfluous candidates lose their rows and go, and the number of clusters finds itself.
 """
 
+import math
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,9 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning import _kernels
 from goldfc.learning.importance import feature_importance
+
+# Squared differences of larger values would leave the range of floating-point numbers.
+LARGEST_VALUE = 1e100
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,22 @@ class Learning:
 
     def __post_init__(self) -> None:
         """Refuse what no competition could run with."""
-        if not self.learning_rate > 0.0:
-            raise BadSettings(f"learning_rate must be above 0, got {self.learning_rate}; the paper uses 0.05.")
-        if not 0.0 < self.initial_fraction <= 1.0:
-            raise BadSettings(f"initial_fraction must lie in (0, 1], got {self.initial_fraction}; the paper uses 0.5.")
-        if not self.max_epochs >= 1:
-            raise BadSettings(f"max_epochs must be at least 1, got {self.max_epochs}; 30 is the default.")
+        if not (isinstance(self.learning_rate, numbers.Real) and 0.0 < self.learning_rate < math.inf):
+            raise BadSettings(
+                f"learning_rate must be a number above 0, got {self.learning_rate!r}; 0.05 is the paper's."
+            )
+        if not (isinstance(self.initial_fraction, numbers.Real) and 0.0 < self.initial_fraction <= 1.0):
+            raise BadSettings(
+                f"initial_fraction must lie in (0, 1], got {self.initial_fraction!r}; 0.5 is the paper's."
+            )
+        if not (isinstance(self.max_epochs, numbers.Integral) and self.max_epochs >= 1):
+            raise BadSettings(
+                f"max_epochs must be a whole number from 1 on, got {self.max_epochs!r}; 30 is the default."
+            )
+        # numpy's numbers become Python's: settings travel in messages.
+        object.__setattr__(self, "learning_rate", float(self.learning_rate))
+        object.__setattr__(self, "initial_fraction", float(self.initial_fraction))
+        object.__setattr__(self, "max_epochs", int(self.max_epochs))
 
     def candidates(self, n_rows: int) -> int:
         """k0, the number of candidate clusters to begin with."""

@@ -10,6 +10,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import TooFewMicroClusters
 from goldfc.learning import _kernels
 from goldfc.learning.granularity import Levels
+from goldfc.learning.importance import DECIMALS
 
 MAX_ROUNDS = 30
 
@@ -75,4 +76,6 @@ def level_weights(counts: list[FloatArray], size: IntArray) -> FloatArray:
     """Eq. (29). u = alpha beta, scaled to sum to one over the levels (clusters x levels); all zero: all the same."""
     product = np.column_stack([level_distinctness(count, size) * level_agreement(count, size) for count in counts])
     total = product.sum(axis=1, keepdims=True)
-    return np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / len(counts))
+    weights: FloatArray = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / len(counts))
+    # Rounded like h, so that ties do not hang on summation order.
+    return np.around(weights, DECIMALS)

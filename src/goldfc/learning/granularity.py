@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadSettings
 from goldfc.learning.competition import Learning, Outcome, compete
 
 # With the second stopping rule a search could go on for as long as P keeps changing.
@@ -30,9 +31,12 @@ def find_levels(
     """MCPL: each competition begins with as many candidates as the last one left, everything else afresh.
 
     It stops when a competition leaves as many clusters as it began with; with a `tolerance` (the paper's epsilon),
-    only when the objective P has come to rest within it, too. A level of a single cluster says nothing, and is
-    left out unless there is no other.
+    only when the objective P has come to rest within it, too: a number of clusters may then come up twice, and a small
+    tolerance ends at MAX_COMPETITIONS. A level of a single cluster says nothing, and is left out unless there is no
+    other.
     """
+    if tolerance is not None and not tolerance >= 0.0:
+        raise BadSettings(f"tolerance must be a number from 0 on, or None, got {tolerance!r}.")
     outcomes = [
         outcome
         for number, outcome in enumerate(_competitions(X, learning, rng, tolerance))

@@ -11,7 +11,8 @@ import numpy as np
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning import _kernels
 
-# A variance, or a squared difference of means, below this share of the column's own variance is rounding noise.
+# Below this, a variance or a squared difference of means (as a share of the column's own variance) and a squared
+# distance of two distributions are rounding noise.
 NEGLIGIBLE = 1e-12
 # Digits kept of h: more than matters, fewer than rounding touches, so that ties do not hang on summation order.
 DECIMALS = 12
@@ -67,6 +68,7 @@ def outside_variance(moments: Moments) -> FloatArray:
 def distinctness(moments: Moments) -> FloatArray:
     """Eq. (16). alpha: Hellinger distance of the Gaussians fitted inside and outside every cluster.
 
+    Note: what is below NEGLIGIBLE counts as zero, or noise would decide where nothing else does.
     Both variances zero: 0 where the means agree, 1 where they do not. Nobody outside: 0.
     """
     scale = moments.all_squares / max(moments.all_size - 1, 1)
@@ -78,7 +80,7 @@ def distinctness(moments: Moments) -> FloatArray:
     both = variance + other_variance
     spread = np.where(both > 0.0, both, 1.0)
     overlap = np.sqrt(2.0 * np.sqrt(variance * other_variance) / spread) * np.exp(-gap / (4.0 * spread))
-    alpha = np.where(both > 0.0, np.sqrt(np.maximum(1.0 - overlap, 0.0)), (gap > 0.0).astype(np.float64))
+    alpha = np.where(both > 0.0, np.sqrt(_without_noise(1.0 - overlap)), (gap > 0.0).astype(np.float64))
     return np.where(moments.size < moments.all_size, alpha, 0.0)
 
 

@@ -6,11 +6,8 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadRows
-from goldfc.learning.competition import Learning, compete
+from goldfc.learning.competition import LARGEST_VALUE, Learning, compete
 from goldfc.protocol.message import Message, Model, Summary, Task
-
-# Squared differences of larger values would leave the range of floating-point numbers.
-LARGEST_VALUE = 1e100
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ def summarize(
     Note: a micro-cluster with a single member has that row as its centroid. Learning takes such clusters out, but the
     last epoch can leave some.
     """
-    rows = checked(rows)
+    rows = checked(rows, client)
     outcome = compete(rows, learning.candidates(len(rows)), learning, rng)
     return Summary(client, outcome.centroids), Membership(client, outcome.labels)
 
@@ -37,7 +34,7 @@ def summarize(
 def label(membership: Membership, model: Model) -> IntArray:
     """The global cluster of every row: that of its own micro-cluster."""
     labels = model.labels_of(membership.client)
-    if len(labels) <= membership.micro_clusters.max():
+    if len(labels) != membership.micro_clusters.max() + 1:
         raise BadMessage(
             f"The model knows {len(labels)} micro-clusters of client {membership.client!r}, but its rows are in "
             f"{membership.micro_clusters.max() + 1}; the model was made from another summary."
@@ -45,16 +42,20 @@ def label(membership: Membership, model: Model) -> IntArray:
     return labels[membership.micro_clusters]
 
 
-def checked(rows: FloatArray) -> FloatArray:
+def checked(rows: FloatArray, client: str) -> FloatArray:
     """Rows as the learner needs them, or a sentence that says what is wrong with them."""
-    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    # Writeable, although nothing is written: for read-only arrays everything would be compiled once more.
+    rows = np.require(rows, np.float64, ["C", "W"])
     if rows.ndim != 2 or 0 in rows.shape:
-        raise BadRows(f"Rows must form a table with at least one row and one column; the shape is {rows.shape}.")
+        raise BadRows(
+            f"The rows of client {client!r} must form a table with at least one row and one column; "
+            f"their shape is {rows.shape}."
+        )
     bad = np.argwhere(~(np.abs(rows) <= LARGEST_VALUE))
     if len(bad):
         row, column = bad[0]
         raise BadRows(
-            f"Row {row}, column {column} holds {rows[row, column]}; "
+            f"Client {client!r}: row {row}, column {column} holds {rows[row, column]}; "
             f"fill or drop missing values, and rescale values beyond {LARGEST_VALUE:g}."
         )
     return rows

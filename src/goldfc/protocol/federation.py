@@ -98,6 +98,8 @@ class LocalPort:
     def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
         """Send a message to some clients, or to all; the answers of those that have one, by client name."""
         names = sorted(self._participants) if clients is None else list(clients)
+        if unknown := [name for name in names if name not in self._participants]:
+            raise BadMessage(f"There is no client {unknown[0]!r} in this federation.")
         answers = self._ask_each(names, message)
         for name, answer in zip(names, answers, strict=True):
             self.ledger.record(name, message, upward=False)
@@ -108,9 +110,9 @@ class LocalPort:
     def _ask_each(self, names: list[str], message: Message) -> list[Message | None]:
         if self._n_jobs in (None, 1):
             return [self._ask_one(name, message) for name in names]
-        # Threads suffice: the compiled learner lets go of the interpreter lock.
+        # Threads, because clients remember; they suffice, because compiled code lets go of the interpreter lock.
         jobs = (delayed(self._ask_one)(name, message) for name in names)
-        return list(Parallel(n_jobs=self._n_jobs, prefer="threads")(jobs))
+        return list(Parallel(n_jobs=self._n_jobs, require="sharedmem")(jobs))
 
     def _ask_one(self, name: str, message: Message) -> Message | None:
         answer = self._participants[name].answer(message)

@@ -7,7 +7,9 @@ A `Message` is a kind, some numeric arrays and a few plain facts: the shape that
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,24 +18,25 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
-from goldfc.learning.competition import Learning
+from goldfc.learning.competition import LARGEST_VALUE, Learning
 from goldfc.learning.granularity import Levels
 
 
 @dataclass(frozen=True)
 class Message:
-    """A kind, numeric arrays and plain facts. The arrays are read-only copies: the two sides share no memory."""
+    """A kind, numeric arrays and plain facts. All are copies, arrays read-only: the two sides share no memory."""
 
     kind: str
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Detach the arrays from the sender's memory."""
+        """Detach it from the sender's memory."""
         copies = {name: np.array(array, order="C") for name, array in self.arrays.items()}
         for array in copies.values():
             array.flags.writeable = False
         object.__setattr__(self, "arrays", copies)
+        object.__setattr__(self, "facts", deepcopy(dict(self.facts)))
 
     @property
     def nbytes(self) -> int:
@@ -41,10 +44,15 @@ class Message:
         header = json.dumps({"kind": self.kind, **self.facts}, sort_keys=True, separators=(",", ":"))
         return len(header.encode()) + sum(array.nbytes for array in self.arrays.values())
 
-    def expect(self, kind: str) -> None:
-        """Refuse to read a message as something that it is not."""
+    @contextmanager
+    def read_as(self, kind: str) -> Iterator[None]:
+        """Refuse to read a message as something that it is not, or that lacks what its kind must have."""
         if self.kind != kind:
             raise BadMessage(f"Expected a message of kind {kind!r}, got {self.kind!r}.")
+        try:
+            yield
+        except (KeyError, TypeError) as error:
+            raise BadMessage(f"A message of kind {kind!r} is not as it should be: {error}.") from error
 
 
 @dataclass(frozen=True)
@@ -70,8 +78,8 @@ class Task:
     @classmethod
     def from_message(cls, message: Message) -> "Task":
         """Read it back; settings out of range are refused as they are anywhere else."""
-        message.expect(cls.KIND)
-        return cls(Learning(**message.facts))
+        with message.read_as(cls.KIND):
+            return cls(Learning(**message.facts))
 
 
 @dataclass(frozen=True)
@@ -85,13 +93,20 @@ class Summary:
 
     def __post_init__(self) -> None:
         """Refuse what no server could use."""
+        try:
+            object.__setattr__(self, "centroids", np.require(self.centroids, np.float64, ["C"]))
+        except (TypeError, ValueError) as error:
+            raise BadMessage(f"The summary of client {self.client!r} holds centroids that are not numbers.") from error
         if self.centroids.ndim != 2 or 0 in self.centroids.shape:
             raise BadMessage(
                 f"The summary of client {self.client!r} must hold a table of centroids, "
                 f"at least 1 x 1; its shape is {self.centroids.shape}."
             )
-        if not np.isfinite(self.centroids).all():
-            raise BadMessage(f"The summary of client {self.client!r} holds centroids that are not finite numbers.")
+        if not (np.abs(self.centroids) <= LARGEST_VALUE).all():
+            raise BadMessage(
+                f"The summary of client {self.client!r} holds centroids that are not finite numbers of at most "
+                f"{LARGEST_VALUE:g} in size."
+            )
 
     def to_message(self) -> Message:
         """As it travels."""
@@ -100,16 +115,17 @@ class Summary:
     @classmethod
     def from_message(cls, message: Message) -> "Summary":
         """Read it back."""
-        message.expect(cls.KIND)
-        return cls(message.facts["client"], message.arrays["centroids"])
+        with message.read_as(cls.KIND):
+            return cls(message.facts["client"], message.arrays["centroids"])
 
 
 @dataclass(frozen=True)
 class Model:
     """All that comes back: the global clusters, and which of them each micro-cluster belongs to.
 
-    Micro-clusters are in the order of `clients`, then in the order in which the client sent them. Nobody's
-    micro-centroids are in it: a client learns about the others only through the global centroids.
+    Micro-clusters are in the order of `clients`, then in the order in which the client sent them. It goes to every
+    client, so that each learns the others' names, how many micro-clusters they sent and how these fell at every level;
+    and a global cluster that is a single micro-cluster of somebody has that centroid as its own.
     """
 
     centroids: FloatArray  # (clusters, features)
@@ -150,11 +166,11 @@ class Model:
     @classmethod
     def from_message(cls, message: Message) -> "Model":
         """Read it back."""
-        message.expect(cls.KIND)
-        return cls(
-            centroids=message.arrays["centroids"],
-            clients=tuple(message.facts["clients"]),
-            micro_counts=tuple(message.facts["micro_counts"]),
-            micro_labels=message.arrays["micro_labels"],
-            levels=Levels(message.arrays["levels"], tuple(message.facts["level_clusters"])),
-        )
+        with message.read_as(cls.KIND):
+            return cls(
+                centroids=message.arrays["centroids"],
+                clients=tuple(message.facts["clients"]),
+                micro_counts=tuple(message.facts["micro_counts"]),
+                micro_labels=message.arrays["micro_labels"],
+                levels=Levels(message.arrays["levels"], tuple(message.facts["level_clusters"])),
+            )

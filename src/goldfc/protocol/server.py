@@ -1,5 +1,6 @@
 """The server's side: let all clients' micro-clusters compete, and fuse the levels into the global clusters."""
 
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,6 +26,7 @@ class Round:
 
 def run_round(port: Port, n_clusters: int, learning: Learning, rng: np.random.Generator) -> Round:
     """GOLD, whole: ask every client once, fuse what they send, and send them the model."""
+    check_n_clusters(n_clusters)  # before anybody works for it
     answers = port.ask(Task(learning).to_message())
     summaries = in_order(Summary.from_message(answer) for answer in answers.values())
     model = fuse(summaries, n_clusters, learning, rng)
@@ -41,8 +43,7 @@ def fuse(
     tolerance: float | None = None,
 ) -> Model:
     """MCPL and REMC on the centroids of all clients; the order in which they arrived does not matter."""
-    if n_clusters < 1:
-        raise BadSettings(f"n_clusters must be at least 1, got {n_clusters}.")
+    check_n_clusters(n_clusters)
     summaries = in_order(summaries)
     centroids = np.vstack([summary.centroids for summary in summaries])
     levels = find_levels(centroids, learning, rng, tolerance=tolerance)
@@ -54,6 +55,12 @@ def fuse(
         micro_labels=labels,
         levels=levels,
     )
+
+
+def check_n_clusters(n_clusters: int) -> None:
+    """Refuse what is no number of clusters."""
+    if not (isinstance(n_clusters, numbers.Integral) and n_clusters >= 1):
+        raise BadSettings(f"n_clusters must be a whole number from 1 on, got {n_clusters!r}.")
 
 
 def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
