@@ -32,11 +32,13 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/equations.py --check
+	$(BIN)/python tools/results.py --check
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python tools/equations.py
+	$(BIN)/python tools/results.py
 
 bench: $(READY)
 	$(BIN)/goldfc bench paper --seeds 10 --out benchmarks
