@@ -187,7 +187,7 @@ def test_a_file_that_is_there_is_replaced_by_force_only(monkeypatch: pytest.Monk
     _serve(monkeypatch, _reference("EC"))
     path = fetch("EC", tmp_path)
     path.write_text("precious", encoding="utf-8")
-    with pytest.raises(DataNotFound, match="there already.*use --force"):
+    with pytest.raises(DataNotFound, match=r"there already.*use --force"):
         fetch("EC", tmp_path)
     assert path.read_text(encoding="utf-8") == "precious"
     assert fetch("EC", tmp_path, force=True).stat().st_size > 1000
