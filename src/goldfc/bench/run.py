@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -168,20 +168,27 @@ def attempt(method: Method, port: Port, n_clusters: int, job: Job) -> tuple[str,
         return "error", f"{type(error).__name__}: {error}", None
 
 
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError when the time is up; compiled code is not interrupted, but as soon as it returns."""
+class Clock:
+    """Raises TimeoutError when the time is up; compiled code is not interrupted, but as soon as it returns."""
 
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._before: Any = None
+        self.is_up = False
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
+    def __enter__(self) -> None:
+        """Start it."""
+        self._before = signal.signal(signal.SIGALRM, self._stop)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop it."""
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, self._before)
+
+    def _stop(self, _signal: int, _frame: FrameType | None) -> None:
+        self.is_up = True
+        raise TimeoutError
 
 
 class TimedPort:
