@@ -12,7 +12,14 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.bench.datasets import data_folder, load, load_split
 from goldfc.bench.methods._kernels import sparse_self_expression
 from goldfc.bench.methods.fedsc import FedSC, encode, improved, kernel, nearest_similarities, objective
-from goldfc.bench.methods.osfsc import OSFSCSparse, OSFSCThreshold, draw_direction, sparse_affinity, threshold_affinity
+from goldfc.bench.methods.osfsc import (
+    OSFSCSparse,
+    OSFSCThreshold,
+    draw_direction,
+    sparse_affinity,
+    symmetric,
+    threshold_affinity,
+)
 from goldfc.bench.methods.protocol import Answer, Method
 from goldfc.bench.methods.spectral import DENSE, normalised, spectral_clusters, top_eigenvectors
 from goldfc.bench.score import ari, purity
@@ -42,6 +49,13 @@ def run(
     port = LocalPort(sites)
     answer = method.serve(port, n_clusters, generator(seed, "server"))
     return np.concatenate([site.labels for site in sites]), answer, port
+
+
+def test_many_features_are_turned_into_the_span_of_the_rows() -> None:
+    rows = np.random.default_rng(3).normal(size=(20, 400))
+    partners, values = sparse_self_expression(rows, 500.0, 50)
+    expected = symmetric(partners, np.abs(values)).toarray()
+    np.testing.assert_allclose(sparse_affinity(rows, 500.0, 50).toarray(), expected, atol=1e-8)
 
 
 # --- The spectral steps ---

@@ -106,7 +106,13 @@ class SubspaceSite(Site):
 
 
 def sparse_affinity(rows: FloatArray, gamma: float, coefficients: int) -> sparse.csr_array:
-    """SSC: how much rows take part in expressing each other."""
+    """SSC: how much rows take part in expressing each other.
+
+    Only products of rows with each other matter, so that rows with more features than there are rows are first turned
+    into their own span: rows = (Q R)' has the same products as R'.
+    """
+    if rows.shape[1] > 2 * rows.shape[0]:
+        rows = np.linalg.qr(rows.T, mode="r").T
     partners, values = sparse_self_expression(np.array(rows, order="C"), gamma, coefficients)
     return symmetric(partners, np.abs(values))
 
