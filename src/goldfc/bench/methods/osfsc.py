@@ -112,7 +112,7 @@ def sparse_affinity(rows: FloatArray, gamma: float, coefficients: int) -> sparse
     into their own span: rows = (Q R)' has the same products as R'.
     """
     if rows.shape[1] > 2 * rows.shape[0]:
-        rows = np.linalg.qr(rows.T, mode="r").T
+        rows = np.asarray(np.linalg.qr(rows.T, mode="r")).T
     partners, values = sparse_self_expression(np.array(rows, order="C"), gamma, coefficients)
     return symmetric(partners, np.abs(values))
 
