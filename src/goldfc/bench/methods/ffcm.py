@@ -164,6 +164,7 @@ class Step(NamedTuple):
     centres: FloatArray  # (clusters, features) the new ones
     supports: FloatArray  # (clusters,) sums of memberships in the old ones
     change: float  # of all memberships since the step before, Frobenius
+    kept: FloatArray | None = None  # the memberships, where all rows are one block
 
 
 def first_centres(seed: int, n_clusters: int, n_features: int) -> FloatArray:
@@ -175,29 +176,37 @@ def fuzzy_c_means(rows: FloatArray, centres: FloatArray, fuzzifier: float, itera
     """Steps until memberships change by less than the tolerance; the last of them."""
     step = fuzzy_step(rows, centres, None, fuzzifier)
     for _ in range(iterations - 1):
-        before, centres = centres, step.centres
-        step = fuzzy_step(rows, centres, before, fuzzifier)
+        before, kept, centres = centres, step.kept, step.centres
+        step = fuzzy_step(rows, centres, before, fuzzifier, kept)
         if step.change < tolerance:
             break
     return step
 
 
-def fuzzy_step(rows: FloatArray, centres: FloatArray, before: FloatArray | None, fuzzifier: float) -> Step:
+def fuzzy_step(
+    rows: FloatArray,
+    centres: FloatArray,
+    before: FloatArray | None,
+    fuzzifier: float,
+    kept: FloatArray | None = None,
+) -> Step:
     """New centres: means of all rows by u^m, u being their memberships in the old ones.
 
-    The memberships of the step before are made again from its centres, `before`: twice the time, but no n x k matrix.
+    The memberships of the step before are `kept` where all rows are one block; where there are more, they are made
+    again from its centres, `before`: twice the time, but no n x k matrix.
     """
     sums, weights, supports = np.zeros_like(centres), np.zeros(len(centres)), np.zeros(len(centres))
     change = math.inf if before is None else 0.0
     for block in np.split(rows, range(BLOCK, len(rows), BLOCK)):
         u = memberships(block, centres, fuzzifier)
         if before is not None:
-            change += float(np.sum((u - memberships(block, before, fuzzifier)) ** 2))
+            difference = u - (memberships(block, before, fuzzifier) if kept is None else kept)
+            change += float(np.vdot(difference, difference))
         supports += u.sum(axis=1)
-        u **= fuzzifier
-        weights += u.sum(axis=1)
-        sums += u @ block
-    return Step(sums / weights[:, None], supports, math.sqrt(change))
+        weight = u**fuzzifier
+        weights += weight.sum(axis=1)
+        sums += weight @ block
+    return Step(sums / weights[:, None], supports, math.sqrt(change), u if len(rows) <= BLOCK else None)
 
 
 def memberships(rows: FloatArray, centres: FloatArray, fuzzifier: float) -> FloatArray:
