@@ -40,6 +40,11 @@ def score_of(runs: Sequence[Run], evaluation: str, index: str) -> Figure:
     return figure_of(run.scores.get((evaluation, index), np.nan) for run in runs)
 
 
+def was_tried(run: Run) -> bool:
+    """Whether a run was made at all: what took too long is not tried with a larger size."""
+    return not run.reason.startswith("not tried")
+
+
 def seconds_of(run: Run) -> float:
     """At the clients, one after the other, and at the server."""
     return run.seconds_clients + run.seconds_server

@@ -15,12 +15,14 @@ from goldfc.bench.report.tables import (
     ranges,
     score_of,
     seconds_of,
+    was_tried,
 )
 from goldfc.bench.run import Run
 
 WHAT = (
-    "Federated scores against the number of clients; one draw of the clients each. Hollow: the run did not end, and "
-    "counts as all rows in one cluster."
+    "Federated scores against the number of clients; one draw of the clients each. A line ends where a run was not "
+    "done within the limit, which says nothing of how good it would have been. Hollow: the run said that it had no answer, "
+    "and counts as all rows in one cluster."
 )
 SECONDS = (
     "At all clients, one after the other, and at the server, on one core. Hollow and not joined: the run did not end "
@@ -54,14 +56,14 @@ def _where(runs: Sequence[Run], numbers: Sequence[int]) -> str:
 
 
 def _score_panel(runs: Sequence[Run], dataset: str, index: str) -> Drawing:
-    own = [run for run in runs if run.dataset == dataset]
+    own = [run for run in runs if run.dataset == dataset and run.status != "timeout"]
     curves = curves_of(own, number_of_clients, lambda group: score_of(group, "federated", index).mean)
     svg = draw_lines(f"{dataset}, {index}", curves, "clients")
     return Drawing(f"clients-{index}-{dataset}", f"{index} against the number of clients on {dataset}", svg)
 
 
 def _time_panel(runs: Sequence[Run], dataset: str) -> Drawing:
-    own = [run for run in runs if run.dataset == dataset]
+    own = [run for run in runs if run.dataset == dataset and was_tried(run)]
     curves = curves_of(own, number_of_clients, lambda group: figure_of(map(seconds_of, group)).mean)
     svg = draw_times(f"{dataset}, seconds", curves, "clients")
     return Drawing(f"clients-seconds-{dataset}", f"Seconds against the number of clients on {dataset}", svg)

@@ -18,6 +18,7 @@ from goldfc.bench.report.tables import (
     number,
     ranges,
     seconds_of,
+    was_tried,
 )
 from goldfc.bench.run import Run
 
@@ -35,16 +36,22 @@ Growths = Mapping[str, Sequence[Curve]]
 def seconds(runs: Sequence[Run]) -> Iterator[Part]:
     """Two panels, the exponents, and what did not end."""
     yield Text(WHAT)
-    growths = {
-        symbol: curves_of(own, size, lambda group: figure_of(map(seconds_of, group)).mean)
-        for symbol, size, other in (("N", rows_of, features_of), ("d", features_of, rows_of))
-        if (own := varying(runs, size, other))
-    }
-    yield Panels([_panel(symbol, curves) for symbol, curves in growths.items()])
+    growths = growth_curves(runs)
+    tried = growth_curves([run for run in runs if was_tried(run)])
+    yield Panels([_panel(symbol, curves) for symbol, curves in tried.items()])
     yield Heading("How fast seconds grow")
     yield Text(EXPONENT)
     yield growth_table(growths)
     yield from failure_tables("time", runs, lambda bad: _where(bad, runs))
+
+
+def growth_curves(runs: Sequence[Run]) -> Growths:
+    """Seconds by method, against each size that varies."""
+    return {
+        symbol: curves_of(own, size, lambda group: figure_of(map(seconds_of, group)).mean)
+        for symbol, size, other in (("N", rows_of, features_of), ("d", features_of, rows_of))
+        if (own := varying(runs, size, other))
+    }
 
 
 def rows_of(run: Run) -> int:
