@@ -21,8 +21,8 @@ from goldfc.bench.run import Run
 
 WHAT = (
     "Federated scores against the number of clients; one draw of the clients each. A line ends where a run was not "
-    "done within the limit, which says nothing of how good it would have been. Hollow: the run said that it had no answer, "
-    "and counts as all rows in one cluster."
+    "done within the limit, which says nothing of how good it would have been. Hollow: the run said that it had no "
+    "answer, and counts as all rows in one cluster."
 )
 SECONDS = (
     "At all clients, one after the other, and at the server, on one core. Hollow and not joined: the run did not end "
