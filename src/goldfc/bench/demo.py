@@ -11,7 +11,7 @@ from goldfc import Client, Learning, LocalPort, Model, Summary, run_round
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.datasets import Dataset, Split, load
 from goldfc.bench.degree import non_icd_degree
-from goldfc.bench.run import gather
+from goldfc.bench.run import clients_of, gather
 from goldfc.bench.score import ari
 from goldfc.bench.split import simulate_split
 from goldfc.protocol.federation import Ledger, generator
@@ -69,10 +69,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
     """Cut digits into Non-ICD clients, run GOLD over them, and compare with each alone and with all rows pooled."""
     dataset = load(DATASET)
     split = simulate_split(dataset, N_CLIENTS, generator(seed, "simulator"))
-    clients = [
-        Client(str(number), rows, generator(seed, "client", str(number)))
-        for number, rows in enumerate(split.rows_per_client())
-    ]
+    clients = clients_of(Client, split, seed)
     port = LocalPort(clients, n_jobs=n_jobs, on_answer=on_answer)
     result = run_round(port, dataset.n_clusters, Learning(), generator(seed, "server"))
     summaries = {summary.client: summary for summary in result.summaries}

@@ -1,6 +1,6 @@
 """The paper's eight experiments, each as a list of runs; `quick` is a small form of the same."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,8 +142,3 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment("hyper", "Learning rate and first candidates", hyper),
     )
 }
-
-
-def cases(jobs: Sequence[Job]) -> list[tuple[str, str]]:
-    """The different cases of some jobs, in order."""
-    return list(dict.fromkeys((job.dataset, job.split) for job in jobs))

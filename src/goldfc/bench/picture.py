@@ -10,6 +10,7 @@ import numpy as np
 
 from goldfc import Client, Learning, LocalPort, run_round
 from goldfc.bench.cases import dataset_of, split_of
+from goldfc.bench.run import clients_of
 from goldfc.protocol.federation import generator
 
 if TYPE_CHECKING:
@@ -39,10 +40,7 @@ def make_picture(seed: int) -> list[Panel]:
     """Truth, what each client finds, what the server makes of it; the plane has the two main axes of all rows."""
     complete, split = dataset_of(DATASET), split_of(DATASET, SPLIT)
     axes = np.linalg.svd(complete.X - complete.X.mean(axis=0), full_matrices=False)[2][:2].T
-    clients = [
-        Client(str(number), rows, generator(seed, "client", str(number)))
-        for number, rows in enumerate(split.rows_per_client())
-    ]
+    clients = clients_of(Client, split, seed)
     result = run_round(LocalPort(clients), complete.n_clusters, Learning(), generator(seed, "server"))
     panels = [Panel("all rows, by true class", (complete.X @ axes).tolist(), complete.y.tolist(), [], [])]
     summaries = {summary.client: summary for summary in result.summaries}

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 import goldfc
-from goldfc._types import IntArray
+from goldfc._types import FloatArray, IntArray
 from goldfc.bench.cases import dataset_of, split_of
 from goldfc.bench.datasets import Dataset, Split
 from goldfc.bench.methods import method_named
@@ -34,6 +34,7 @@ from goldfc.model import nearest
 from goldfc.protocol.federation import LocalPort, Port, generator
 from goldfc.protocol.message import Message
 
+Made = TypeVar("Made", bound=MethodClient)
 Scores = dict[tuple[str, str], float]  # (evaluation, index) -> value
 # The internal indices compare all pairs of rows, which the largest synthetic sets would not bear.
 LARGEST_FOR_INTERNAL = 25_000
@@ -121,7 +122,7 @@ def run_job(job: Job) -> Run:
     method = method_named(job.method, job.settings)
     warm_up(method)
     complete, split = dataset_of(job.dataset), split_of(job.dataset, job.split)
-    clients = clients_of(method, split, job.seed)
+    clients = clients_of(method.client, split, job.seed)
     local = LocalPort(clients)
     port = TimedPort(local)
     labels, global_labels = np.zeros_like(split.y), np.zeros_like(complete.y)
@@ -218,10 +219,10 @@ def warm_up(method: Method) -> None:
         method.serve(LocalPort(sites), 2, generator(0, "server"))
 
 
-def clients_of(method: Method, split: Split, seed: int) -> list[MethodClient]:
+def clients_of(make: Callable[[str, FloatArray, np.random.Generator], Made], split: Split, seed: int) -> list[Made]:
     """The clients of a split, each with its own rows and its own randomness."""
     return [
-        method.client(str(number), rows, generator(seed, "client", str(number)))
+        make(str(number), rows, generator(seed, "client", str(number)))
         for number, rows in enumerate(split.rows_per_client())
     ]
 

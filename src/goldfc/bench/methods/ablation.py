@@ -16,12 +16,13 @@ from goldfc.bench.methods.protocol import (
     Answer,
     Site,
     UploadsRows,
+    check_enough,
     in_name_order,
     integer_seed,
     n_distinct,
     send_labels,
 )
-from goldfc.errors import BadSettings, TooFewMicroClusters
+from goldfc.errors import BadSettings
 from goldfc.learning.fusion import fuse_levels
 from goldfc.learning.granularity import Levels, find_levels
 from goldfc.protocol.federation import Port
@@ -75,10 +76,7 @@ class AblatedSite(Site):
 
 def k_means(rows: FloatArray, n_clusters: int, rng: np.random.Generator) -> IntArray:
     """What stands in for the learner; one start, as the learner has."""
-    if n_distinct(rows) < n_clusters:
-        raise TooFewMicroClusters(
-            f"{n_clusters} clusters were asked for, but only {n_distinct(rows)} different centroids were sent."
-        )
+    check_enough(rows, n_clusters)
     return np.asarray(KMeans(n_clusters, n_init=1, random_state=integer_seed(rng)).fit_predict(rows), dtype=np.int64)
 
 

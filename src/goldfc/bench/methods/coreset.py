@@ -18,12 +18,12 @@ from goldfc.bench.methods.protocol import (
     Answer,
     Site,
     UploadsRows,
+    check_enough,
     in_name_order,
     integer_seed,
     n_distinct,
     send_labels,
 )
-from goldfc.errors import TooFewMicroClusters
 from goldfc.protocol.federation import Port
 from goldfc.protocol.message import Message
 
@@ -46,10 +46,7 @@ class CoresetKMeans:
         answers = in_name_order(port.ask(Message("summarize", facts={"centres": self.centres, "starts": self.starts})))
         centres = np.vstack([answer.arrays["centres"] for _, answer in answers])
         sizes = np.concatenate([answer.arrays["sizes"] for _, answer in answers])
-        if n_distinct(centres) < n_clusters:
-            raise TooFewMicroClusters(
-                f"{n_clusters} clusters were asked for, but only {n_distinct(centres)} different centres were sent."
-            )
+        check_enough(centres, n_clusters)
         means = KMeans(n_clusters, n_init=self.starts, random_state=integer_seed(rng)).fit(centres, sample_weight=sizes)
         send_labels(port, {name: len(answer.arrays["centres"]) for name, answer in answers}, means.labels_)
         return Answer(means.cluster_centers_, uplinks=len(answers))

@@ -33,12 +33,13 @@ from goldfc.bench.methods.protocol import (
     Answer,
     Site,
     UploadsRows,
+    check_enough,
     in_name_order,
     integer_seed,
     n_distinct,
     send_labels,
 )
-from goldfc.errors import BadSettings, TooFewMicroClusters
+from goldfc.errors import BadSettings
 from goldfc.protocol.federation import Port
 from goldfc.protocol.message import Message
 
@@ -69,11 +70,7 @@ class KFed:
         answers = in_name_order(port.ask(Message("summarize", facts={"clusters": local_clusters})))
         counts = {name: len(answer.arrays["centres"]) for name, answer in answers}
         centres = np.vstack([answer.arrays["centres"] for _, answer in answers])
-        if n_distinct(centres) < n_clusters:
-            raise TooFewMicroClusters(
-                f"{n_clusters} clusters were asked for, but only {n_distinct(centres)} different centres were sent; "
-                f"raise local_clusters above {local_clusters}."
-            )
+        check_enough(centres, n_clusters, f"raise local_clusters above {local_clusters}")
         first = counts[answers[0][0]]
         means, labels = lloyd(centres, centres[farthest_first(centres, first, n_clusters)])
         send_labels(port, counts, labels)

@@ -27,8 +27,16 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed, n_distinct
-from goldfc.errors import BadSettings, TooFewMicroClusters
+from goldfc.bench.methods.protocol import (
+    Answer,
+    Site,
+    UploadsRows,
+    check_enough,
+    in_name_order,
+    integer_seed,
+    n_distinct,
+)
+from goldfc.errors import BadSettings
 from goldfc.protocol.federation import Port
 from goldfc.protocol.message import Message
 
@@ -69,10 +77,7 @@ class NNFC:
         task = {"max_centres": self.max_centres, "noise": self.noise, "starts": self.starts}
         answers = in_name_order(port.ask(Message("summarize", facts=task)))
         centres = np.vstack([answer.arrays["centres"] for _, answer in answers])
-        if n_distinct(centres) < n_clusters:
-            raise TooFewMicroClusters(
-                f"{n_clusters} clusters were asked for, but only {n_distinct(centres)} different centres were sent."
-            )
+        check_enough(centres, n_clusters)
         peaks = centres[density_peaks(centres, self.neighbours, n_clusters)]
         port.ask(Message("centroids", {"centroids": peaks}))
         return Answer(peaks, uplinks=len(answers))

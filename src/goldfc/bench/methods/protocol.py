@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadMessage
+from goldfc.errors import BadMessage, TooFewMicroClusters
 from goldfc.model import nearest
 from goldfc.protocol.federation import Participant, Port
 from goldfc.protocol.message import Message
@@ -138,6 +138,17 @@ def in_name_order(answers: Mapping[str, Message]) -> list[tuple[str, Message]]:
 def integer_seed(rng: np.random.Generator) -> int:
     """A seed for scikit-learn."""
     return int(rng.integers(2**31))
+
+
+def check_enough(
+    sent: FloatArray, n_clusters: int, remedy: str = "ask for fewer, or bring more rows or clients"
+) -> None:
+    """Refuse to make more clusters than there are different centres."""
+    found = n_distinct(sent)
+    if found < n_clusters:
+        raise TooFewMicroClusters(
+            f"{n_clusters} clusters were asked for, but only {found} different centres were sent; {remedy}."
+        )
 
 
 def n_distinct(rows: FloatArray) -> int:
