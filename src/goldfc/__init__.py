@@ -14,17 +14,21 @@ if TYPE_CHECKING:
     from goldfc.learning.competition import Learning
     from goldfc.protocol.client import Client, Membership, label, summarize
     from goldfc.protocol.federation import LocalPort
-    from goldfc.protocol.message import Model, Summary
+    from goldfc.protocol.fusion import Consensus, Remc
+    from goldfc.protocol.message import Model, Summary, Task
     from goldfc.protocol.server import fuse, run_round
 
 __all__ = [
     "GOLD",
     "Client",
+    "Consensus",
     "Learning",
     "LocalPort",
     "Membership",
     "Model",
+    "Remc",
     "Summary",
+    "Task",
     "errors",
     "fuse",
     "label",
@@ -40,7 +44,8 @@ _HOMES = {
     "goldfc.learning.competition": ("Learning",),
     "goldfc.protocol.client": ("Client", "Membership", "label", "summarize"),
     "goldfc.protocol.federation": ("LocalPort",),
-    "goldfc.protocol.message": ("Model", "Summary"),
+    "goldfc.protocol.fusion": ("Consensus", "Remc"),
+    "goldfc.protocol.message": ("Model", "Summary", "Task"),
     "goldfc.protocol.server": ("fuse", "run_round"),
 }
 

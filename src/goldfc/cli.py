@@ -173,7 +173,7 @@ def paper_table(cells: "list[Cell]") -> Table:
 @bench.command("run")
 @click.option("--dataset", "datasets", multiple=True, required=True, help="EC ... LE, SD-1000x10, or a CSV file.")
 @click.option("--split", "splits", multiple=True, default=("paper",), show_default=True, help="Or non-icd-8-0, even-8.")
-@click.option("--method", "methods", multiple=True, help="A name, or file.py:Class; all eleven if not given.")
+@click.option("--method", "methods", multiple=True, help="A name, or file.py:Class; all twelve if not given.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the methods.")
 @click.option(
     "--seeds", type=click.IntRange(1), default=10, show_default=True, help="Runs of each, with the seeds 0, 1, ..."
@@ -282,6 +282,8 @@ EXPERIMENT_HELP = {
     "degree": "from hardly to heavily Non-ICD clients.",
     "ablation": "what FCPL and MCPL are worth.",
     "granularity": "what each level is worth.",
+    "fusion": "what each part of the consensus is worth.",
+    "unknown": "the number of clusters nobody knows.",
     "clients": "from 100 to 1000 clients.",
     "time": "seconds against rows and features.",
     "hyper": "learning rate and first candidates.",

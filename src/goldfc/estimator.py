@@ -1,39 +1,50 @@
 """The scikit-learn face of a whole federation in one process."""
 
 import numbers
-from typing import Any, Self
+from collections.abc import Collection, Sequence
+from typing import Any, Self, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
-from goldfc.learning.competition import Learning
-from goldfc.model import nearest
-from goldfc.protocol.client import Client
+from goldfc.model import is_far, predict
+from goldfc.protocol.client import Client, Part
 from goldfc.protocol.federation import LocalPort, generator
+from goldfc.protocol.fusion import Fusion, fusion_with
+from goldfc.protocol.message import Model
 from goldfc.protocol.server import Round, run_round
+
+Value = TypeVar("Value", bound=np.generic)
 
 
 class GOLD(ClusterMixin, BaseEstimator):
-    """One-shot federated clustering by competitive learning, as in the paper.
+    """One-shot federated clustering by competitive learning.
 
-    Every client finds many small clusters in its own rows and sends their centroids; the server lets these compete
-    again and again, and fuses the partitions it gets into the global clusters. Features count as they are given:
-    scale them beforehand.
+    Every client finds many small clusters in its own rows and sends their centroids, how many rows each has (mass) and
+    how rows lie around them (shape), once. The server fuses these micro-clusters into the global clusters, and every
+    client labels its own rows. Features count as they are given when clients learn: scale them beforehand.
 
     Parameters
     ----------
-    n_clusters : int
-        The number of global clusters. There may be fewer in the end, if some of them lose all their micro-clusters.
+    n_clusters : int or None
+        The number of global clusters; None has it proposed, see `proposal_`. There may be fewer in the end.
+    fusion : {"consensus", "remc"}
+        How the server fuses. "consensus": what many mixtures at several granularities agree on. "remc": the paper's
+        way, from centroids alone; clients then learn as in the paper, too, and send no mass and no shape.
     learning_rate : float
         How much the winner of a row is rewarded and its rival penalised; eta in the paper.
     initial_fraction : float
         Candidate clusters to begin with, as a share of the rows, in (0, 1]; k0 / n in the paper.
-    max_epochs : int
-        How often a competition goes through the rows at the most.
+    max_epochs : int or None
+        How often a competition goes through the rows at the most; None means 8 for "consensus", which wants many
+        small clusters, and 30 for "remc".
+    withhold : tuple of {"mass", "shape"}
+        What the clients keep to themselves. Without masses all micro-clusters count the same; without shapes only the
+        micro-centroids tell how features are stretched and correlated.
     random_state : int, RandomState, Generator or None
         An int gives the same result every time, whatever `n_jobs` and the order of the clients.
     n_jobs : int or None
@@ -43,16 +54,26 @@ class GOLD(ClusterMixin, BaseEstimator):
     ----------
     labels_ : array of int, one per row
         The global cluster of every row, by way of its micro-cluster.
+    certainty_ : array of float, one per row
+        How certain that is, in [0, 1]: the agreement of the partitions that were fused.
+    n_clusters_ : int
+        How many global clusters there are.
+    proposal_ : Proposal or None
+        With `n_clusters=None`: the evidence for every number of clusters tried, and a short list with reasons.
     cluster_centers_ : array (clusters, features)
-        Means of the micro-centroids of every global cluster.
+        Means of the micro-centroids of every global cluster, by mass.
     levels_ : Levels
         The partitions of the micro-clusters at every granularity (`labels`) and how many clusters each has.
     micro_centroids_ : array (micro-clusters, features)
-        All that the clients sent.
+        All centroids that the clients sent.
     micro_clients_ : tuple of str
         Which client sent each of them.
     micro_labels_ : array of int
         The global cluster of each of them.
+    micro_certainty_ : array of float
+        How certain that is.
+    model_ : Model
+        All that came back to the clients.
     traffic_ : Ledger
         Every message that crossed, with its size.
     n_features_in_ : int
@@ -66,25 +87,29 @@ class GOLD(ClusterMixin, BaseEstimator):
     >>> from goldfc import GOLD
     >>> X, _ = make_blobs(300, centers=3, cluster_std=0.5, random_state=1)
     >>> wards = ["north", "south", "west"] * 100
-    >>> model = GOLD(n_clusters=3, random_state=0).fit(X, groups=wards)
-    >>> len(set(model.labels_)), model.traffic_.uplinks
+    >>> model = GOLD(random_state=0).fit(X, groups=wards)
+    >>> model.n_clusters_, model.traffic_.uplinks
     (3, 3)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: every setting is an argument)
         self,
-        n_clusters: int,
+        n_clusters: int | None = None,
         *,
+        fusion: str = "consensus",
         learning_rate: float = 0.05,
         initial_fraction: float = 0.5,
-        max_epochs: int = 30,
+        max_epochs: int | None = None,
+        withhold: Collection[Part] = (),
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.fusion = fusion
         self.learning_rate = learning_rate
         self.initial_fraction = initial_fraction
         self.max_epochs = max_epochs
+        self.withhold = withhold
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -95,31 +120,58 @@ class GOLD(ClusterMixin, BaseEstimator):
         GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
         """
         rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        learning = Learning(self.learning_rate, self.initial_fraction, self.max_epochs)
+        fusion = self._fusion()
         held_by = client_of_each_row(groups, len(rows))
         seed = seed_from(self.random_state)
         clients = [
-            Client(name, rows[held_by == name], generator(seed, "client", name)) for name in np.unique(held_by).tolist()
+            Client(name, rows[held_by == name], generator(seed, "client", name), withhold=self.withhold)
+            for name in np.unique(held_by).tolist()
         ]
         port = LocalPort(clients, n_jobs=self.n_jobs)
-        result = run_round(port, self.n_clusters, learning, generator(seed, "server"))
+        result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
 
-        self.labels_ = gather_labels(clients, held_by)
+        self.labels_ = gather([client.labels for client in clients], clients, held_by)
+        self.certainty_ = gather([client.certainty for client in clients], clients, held_by)
         self._set_result(result)
         self.traffic_ = port.ledger
         return self
 
+    def _fusion(self) -> Fusion:
+        unknown = [part for part in self.withhold if part not in get_args(Part)]
+        if isinstance(self.withhold, str) or unknown:
+            raise BadSettings(f"withhold must be a tuple of 'mass' and 'shape', or empty, got {self.withhold!r}.")
+        return fusion_with(
+            self.fusion,
+            learning_rate=self.learning_rate,
+            initial_fraction=self.initial_fraction,
+            max_epochs=self.max_epochs,
+        )
+
     def _set_result(self, result: Round) -> None:
+        self.model_ = result.model
+        self.n_clusters_ = len(result.model.centroids)
+        self.proposal_ = result.model.proposal
         self.cluster_centers_: FloatArray = result.model.centroids
         self.levels_ = result.model.levels
         self.micro_centroids_: FloatArray = np.vstack([summary.centroids for summary in result.summaries])
         self.micro_clients_ = result.model.micro_clients
         self.micro_labels_: IntArray = result.model.micro_labels
+        self.micro_certainty_: FloatArray = result.model.micro_certainty
 
     def predict(self, X: ArrayLike) -> IntArray:
-        """The nearest global cluster of every row, whether it took part in `fit` or not."""
+        """The nearest global cluster of every row, whether it took part in `fit` or not.
+
+        Nearest in distances that undo how rows lie around their centroids; with "remc", in plain ones.
+        """
+        return predict(*self._checked(X))
+
+    def is_far(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Whether a row is far from every cluster, so that its label means little: nobody sent anything like it."""
+        return is_far(*self._checked(X))
+
+    def _checked(self, X: ArrayLike) -> tuple[Model, FloatArray]:
         check_is_fitted(self)
-        return nearest(validate_data(self, X, dtype=np.float64, reset=False), self.cluster_centers_)
+        return self.model_, validate_data(self, X, dtype=np.float64, reset=False)
 
 
 def client_of_each_row(groups: ArrayLike | None, n_rows: int) -> np.ndarray[Any, Any]:
@@ -147,12 +199,12 @@ def is_missing(name: object) -> bool:
         return True
 
 
-def gather_labels(clients: list[Client], held_by: np.ndarray[Any, Any]) -> IntArray:
-    """The clients' own labels, put back into the order of the rows."""
-    labels = np.empty(len(held_by), dtype=np.int64)
-    for client in clients:
-        labels[held_by == client.name] = client.labels
-    return labels
+def gather(parts: Sequence[NDArray[Value]], clients: Sequence[Client], held_by: np.ndarray[Any, Any]) -> NDArray[Value]:
+    """What the clients have for their own rows, put back into the order of all rows."""
+    whole = np.empty(len(held_by), dtype=parts[0].dtype)
+    for part, client in zip(parts, clients, strict=True):
+        whole[held_by == client.name] = part
+    return whole
 
 
 def seed_from(random_state: Any) -> int:

@@ -1,7 +1,8 @@
 """What a run is made on, by name: a data set, and clients that hold its rows.
 
-Data sets: whatever `datasets.load` knows; `SD-<rows>x<features>`, the synthetic mixture of any size; and
-`path/to/file.csv`, a table of numbers of your own whose last column says the true class.
+Data sets: whatever `datasets.load` knows; `SD-<rows>x<features>`, the synthetic mixture of any size;
+`separate-<clusters>-<seed>`, a mixture whose clusters everybody can tell apart; and `path/to/file.csv`, a table of
+numbers of your own whose last column says the true class.
 Clients: `paper`, the paper's own; `non-icd-<clients>-<seed>`, drawn by the simulator; `even-<clients>`, all rows dealt
 out evenly and at random.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goldfc.bench.datasets import Dataset, Split, load, load_csv, load_split, standardized, synthetic
+from goldfc.bench.datasets import Dataset, Split, load, load_csv, load_split, standardized, synthetic, well_separated
 from goldfc.bench.split import Drawing, as_split
 from goldfc.errors import BadSettings
 from goldfc.protocol.federation import generator
@@ -24,6 +25,9 @@ def dataset_of(name: str) -> Dataset:
     """A complete data set, standardised."""
     if match := re.fullmatch(r"SD-(\d+)x(\d+)", name):
         mixture = synthetic(int(match[1]), int(match[2]), generator(0, name))
+        return replace(mixture, name=name, X=standardized(mixture.X))
+    if match := re.fullmatch(r"separate-(\d+)-(\d+)", name):
+        mixture = well_separated(int(match[1]), generator(int(match[2]), name))
         return replace(mixture, name=name, X=standardized(mixture.X))
     if name.endswith(".csv"):
         return load_csv(Path(name))

@@ -125,6 +125,25 @@ def synthetic(n_rows: int, n_features: int, rng: np.random.Generator, n_clusters
     )
 
 
+def well_separated(n_clusters: int, rng: np.random.Generator) -> Dataset:
+    """Round unit Gaussians, a hundred rows each at the least, whose centres are at least eight deviations apart."""
+    n_features = int(rng.integers(5, 20, endpoint=True))
+    centres = [rng.uniform(-12.0, 12.0, n_features)]
+    while len(centres) < n_clusters:
+        centre = rng.uniform(-12.0, 12.0, n_features)
+        if min(np.linalg.norm(centre - other) for other in centres) >= SEPARATE:
+            centres.append(centre)
+    n_rows = max(1500, 100 * n_clusters)
+    y = rng.permutation(np.arange(n_rows, dtype=np.int64) % n_clusters)
+    return Dataset(
+        name="separate",
+        X=np.array(centres)[y] + rng.standard_normal((n_rows, n_features)),
+        y=y,
+        feature_names=tuple(f"x{feature}" for feature in range(n_features)),
+        class_names=tuple(str(cluster) for cluster in range(n_clusters)),
+    )
+
+
 def fetch(name: str, folder: Path | None = None, *, force: bool = False) -> Path:
     """Download one of the ten sets, repair it as the paper's authors did, check it, and write `full/NAME.csv`.
 
@@ -371,6 +390,7 @@ DATASETS: dict[str, Facts] = {
 }
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 SYNTHETIC = "SD"
+SEPARATE = 8.0  # deviations between the centres of clusters that everybody can tell apart
 
 
 def _facts(name: str) -> Facts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.cluster import KMeans
 
-from goldfc import Client, Learning, LocalPort, Model, Summary, run_round
+from goldfc import Client, Consensus, LocalPort, Model, Summary, run_round
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.datasets import Dataset, Split, load
 from goldfc.bench.degree import non_icd_degree
@@ -71,7 +71,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
     split = simulate_split(dataset, N_CLIENTS, generator(seed, "simulator"))
     clients = clients_of(Client, split, seed)
     port = LocalPort(clients, n_jobs=n_jobs, on_answer=on_answer)
-    result = run_round(port, dataset.n_clusters, Learning(), generator(seed, "server"))
+    result = run_round(port, None, Consensus(), generator(seed, "server"))
     summaries = {summary.client: summary for summary in result.summaries}
     together = gather(clients, split)
     alone = label_alone(split, dataset.n_clusters, seed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goldfc import Client, Learning, LocalPort, run_round
+from goldfc import Client, LocalPort, Remc, run_round
 from goldfc.bench.cases import dataset_of, split_of
 from goldfc.bench.run import clients_of
 from goldfc.protocol.federation import generator
@@ -41,7 +41,7 @@ def make_picture(seed: int) -> list[Panel]:
     complete, split = dataset_of(DATASET), split_of(DATASET, SPLIT)
     axes = np.linalg.svd(complete.X - complete.X.mean(axis=0), full_matrices=False)[2][:2].T
     clients = clients_of(Client, split, seed)
-    result = run_round(LocalPort(clients), complete.n_clusters, Learning(), generator(seed, "server"))
+    result = run_round(LocalPort(clients), complete.n_clusters, Remc(), generator(seed, "server"))
     panels = [Panel("all rows, by true class", (complete.X @ axes).tolist(), complete.y.tolist(), [], [])]
     summaries = {summary.client: summary for summary in result.summaries}
     for client, rows in zip(clients, split.rows_per_client(), strict=True):

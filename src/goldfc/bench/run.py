@@ -30,7 +30,6 @@ from goldfc.bench.methods import method_named
 from goldfc.bench.methods.protocol import Answer, Method, MethodClient
 from goldfc.bench.score import external_scores, internal_scores
 from goldfc.errors import GoldError
-from goldfc.model import nearest
 from goldfc.protocol.federation import LocalPort, Port, generator
 from goldfc.protocol.message import Message
 
@@ -130,7 +129,7 @@ def run_job(job: Job) -> Run:
     status, reason, answer = attempt(method, port, complete.n_clusters, job)
     seconds = time.perf_counter() - begin
     if answer is not None:
-        labels, global_labels = gather(clients, split), nearest(complete.X, answer.centroids)
+        labels, global_labels = gather(clients, split), answer.label(complete.X)
     return Run(
         dataset=job.dataset,
         split=job.split,
@@ -236,7 +235,7 @@ def gather(clients: Sequence[MethodClient], split: Split) -> IntArray:
 
 
 def score_both_ways(split: Split, labels: IntArray, complete: Dataset, global_labels: IntArray) -> Scores:
-    """Federated: the clients' rows by the labels they got. Global: all rows, each with its nearest global centroid."""
+    """Federated: the clients' rows by the labels they got. Global: all rows, each with its nearest global cluster."""
     scores = {("federated", index): value for index, value in external_scores(split.y, labels).items()}
     scores |= {("global", index): value for index, value in external_scores(complete.y, global_labels).items()}
     if len(complete.X) <= LARGEST_FOR_INTERNAL:

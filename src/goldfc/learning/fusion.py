@@ -79,3 +79,10 @@ def level_weights(counts: list[FloatArray], size: IntArray) -> FloatArray:
     weights: FloatArray = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / len(counts))
     # Rounded like h, so that ties do not hang on summation order.
     return np.around(weights, DECIMALS)
+
+
+def level_matches(levels: Levels, labels: IntArray) -> FloatArray:
+    """For every row, the share of levels at which it has the value that most of its cluster have."""
+    n_clusters = int(labels.max()) + 1
+    modes = np.column_stack([count_values(level, labels, n_clusters).argmax(axis=1) for level in levels.labels.T])
+    return np.asarray((levels.labels == modes[labels]).mean(axis=1))

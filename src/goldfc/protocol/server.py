@@ -1,4 +1,4 @@
-"""The server's side: let all clients' micro-clusters compete, and fuse the levels into the global clusters."""
+"""The server's side: put all clients' micro-clusters together, and fuse them into the global clusters."""
 
 import numbers
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,17 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
-from goldfc.learning.competition import Learning
-from goldfc.learning.fusion import fuse_levels
-from goldfc.learning.granularity import find_levels
+from goldfc.learning.granularity import Levels
+from goldfc.learning.mixture import MicroClusters, means_of, no_scatter, spread_around_means, whiten
+from goldfc.learning.proposal import propose
+from goldfc.learning.thinning import thin
 from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Model, Summary, Task
+from goldfc.protocol.fusion import Fusion
+from goldfc.protocol.message import Model, Summary
+
+# A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
+# distance of a row from its micro-centroid.
+MARGIN = 3.0
 
 
 @dataclass(frozen=True)
@@ -24,43 +30,104 @@ class Round:
     model: Model
 
 
-def run_round(port: Port, n_clusters: int, learning: Learning, rng: np.random.Generator) -> Round:
+def run_round(port: Port, n_clusters: int | None, fusion: Fusion, rng: np.random.Generator) -> Round:
     """GOLD, whole: ask every client once, fuse what they send, and send them the model."""
     check_n_clusters(n_clusters)  # before anybody works for it
-    answers = port.ask(Task(learning).to_message())
+    answers = port.ask(fusion.task.to_message())
     summaries = in_order(Summary.from_message(answer) for answer in answers.values())
-    model = fuse(summaries, n_clusters, learning, rng)
+    model = fuse(summaries, n_clusters, fusion, rng)
     port.ask(model.to_message())
     return Round(summaries, model)
 
 
-def fuse(
-    summaries: Sequence[Summary],
-    n_clusters: int,
-    learning: Learning,
-    rng: np.random.Generator,
-    *,
-    tolerance: float | None = None,
-) -> Model:
-    """MCPL and REMC on the centroids of all clients; the order in which they arrived does not matter."""
+def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, rng: np.random.Generator) -> Model:
+    """Global clusters from all clients' summaries; the order in which they arrived does not matter.
+
+    With `n_clusters` None the number is proposed from the evidence, which is then part of the model.
+    """
     check_n_clusters(n_clusters)
     summaries = in_order(summaries)
-    centroids = np.vstack([summary.centroids for summary in summaries])
-    levels = find_levels(centroids, learning, rng, tolerance=tolerance)
-    labels = fuse_levels(levels, n_clusters, rng)
+    counts = tuple(len(summary.centroids) for summary in summaries)
+    micro = pool(summaries, by_mass=fusion.task.mass)
+    group = thin_by_client(micro, counts, fusion.at_most)
+    merged = merge(micro, group)
+    proposal = propose(merged) if n_clusters is None else None
+    fused = fusion.fuse(merged, n_clusters if proposal is None else proposal.best, rng)  # type: ignore[arg-type]
+    labels = fused.labels[group]
+    centroids = means_of(micro.centroids, labels, micro.mass)
+    covariance = spread_around_means(micro, labels)
     return Model(
-        centroids=means_of(centroids, labels),
+        centroids=centroids,
+        covariance=covariance,
+        reach=reach_of(micro, centroids, covariance, labels),
         clients=tuple(summary.client for summary in summaries),
-        micro_counts=tuple(len(summary.centroids) for summary in summaries),
+        micro_counts=counts,
         micro_labels=labels,
-        levels=levels,
+        micro_certainty=fused.certainty[group],
+        levels=Levels(fused.levels.labels[group], fused.levels.n_clusters),
+        proposal=proposal,
     )
 
 
-def check_n_clusters(n_clusters: int) -> None:
+def pool(summaries: Sequence[Summary], *, by_mass: bool = True) -> MicroClusters:
+    """All micro-clusters together.
+
+    Who withholds masses has micro-clusters of the others' mean mass (1 if all withhold them); who withholds the shape
+    has the others' mean shape (none if all withhold it).
+    """
+    centroids = np.vstack([summary.centroids for summary in summaries])
+    told = [summary.mass for summary in summaries if by_mass and summary.mass is not None]
+    usual = np.concatenate(told).mean() if told else 1.0
+    masses = [
+        np.full(len(summary.centroids), usual) if not by_mass or summary.mass is None else summary.mass
+        for summary in summaries
+    ]
+    mass = np.concatenate(masses).astype(np.float64)
+    shapes = [(own.sum(), summary.shape) for own, summary in zip(masses, summaries, strict=True)]
+    known = [(weight, shape) for weight, shape in shapes if shape is not None]
+    if not known:
+        return MicroClusters(centroids, mass, no_scatter(centroids.shape[1]))
+    share = sum(weight for weight, _ in known) / mass.sum()
+    scatter = np.sum([weight * shape for weight, shape in known], axis=0) / share
+    return MicroClusters(centroids, mass, scatter)
+
+
+def thin_by_client(micro: MicroClusters, counts: Sequence[int], at_most: int | None) -> IntArray:
+    """Which of at most `at_most` groups (one per client at least) every micro-cluster joins: all keep the same share.
+
+    Only micro-clusters of one client are merged, so that the time grows with the number of clients and no faster.
+    """
+    total = sum(counts)
+    if at_most is None or total <= at_most:
+        return np.arange(total, dtype=np.int64)
+    groups, start, first = [], 0, 0
+    for count in counts:
+        own = slice(start, start + count)
+        group = thin(micro.centroids[own], micro.mass[own], max(1, count * at_most // total))
+        groups.append(first + group)
+        start, first = start + count, first + int(group.max()) + 1
+    return np.concatenate(groups)
+
+
+def merge(micro: MicroClusters, group: IntArray) -> MicroClusters:
+    """Every group as one micro-cluster; what its members lie apart becomes part of the scatter."""
+    n_groups = int(group.max()) + 1
+    if n_groups == len(group):
+        return micro
+    mass = np.bincount(group, weights=micro.mass, minlength=n_groups).astype(np.float64)
+    centroids = means_of(micro.centroids, group, micro.mass)
+    apart = micro.centroids - centroids[group]
+    weighted = apart * micro.mass[:, None]
+    between = (apart * weighted).sum(axis=0) if micro.scatter.ndim == 1 else apart.T @ weighted
+    return MicroClusters(centroids, mass, micro.scatter + between)
+
+
+def check_n_clusters(n_clusters: int | None) -> None:
     """Refuse what is no number of clusters."""
-    if not (isinstance(n_clusters, numbers.Integral) and n_clusters >= 1):
-        raise BadSettings(f"n_clusters must be a whole number from 1 on, got {n_clusters!r}.")
+    if n_clusters is not None and not (isinstance(n_clusters, numbers.Integral) and n_clusters >= 1):
+        raise BadSettings(
+            f"n_clusters must be a whole number from 1 on, or None to have it proposed, got {n_clusters!r}."
+        )
 
 
 def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
@@ -79,6 +146,17 @@ def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     return ordered
 
 
-def means_of(centroids: FloatArray, labels: IntArray) -> FloatArray:
-    """A global centroid is the mean of its micro-centroids."""
-    return np.vstack([centroids[labels == cluster].mean(axis=0) for cluster in range(labels.max() + 1)])
+def reach_of(micro: MicroClusters, centroids: FloatArray, covariance: FloatArray, labels: IntArray) -> FloatArray:
+    """How far every cluster goes: to its outermost micro-centroid, and a margin for the rows around it.
+
+    Where no shape is known, rows are taken to lie around their micro-centroid as these lie around the centroid.
+    """
+    distance = np.linalg.norm(whiten(micro.centroids - centroids[labels], covariance), axis=1)
+    within = micro.scatter if micro.scatter.ndim == 1 else np.diagonal(micro.scatter)
+    variance = covariance if covariance.ndim == 1 else np.diagonal(covariance)
+    spread = np.sqrt((within / variance).sum() / micro.total_mass)
+    if not micro.scatter.any():
+        spread = np.sqrt(micro.mass @ distance**2 / micro.total_mass)
+    outermost = np.zeros(len(centroids))
+    np.maximum.at(outermost, labels, distance)
+    return np.asarray(outermost + MARGIN * spread)

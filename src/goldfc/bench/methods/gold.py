@@ -1,22 +1,27 @@
-"""GOLD: the paper's method, as the package runs it.
+"""GOLD in two ways: as in the paper, and with our own fusion.
 
-Source: Zhang et al., One-Shot Federated Clustering of Non-Independent Completely Distributed Data (2026).
-Client: FCPL finds micro-clusters. Upload, once: their centroids. Server: MCPL finds partitions of them at several
-granularities, REMC fuses these into k clusters. Labels: of a row, that of its micro-cluster; for new rows, the nearest
-global centroid.
-Settings: learning rate 0.05, half of the rows as first candidates, at most 30 epochs.
-Uploads a row where a micro-cluster has no other. Where we depart from the printed paper: docs/method.md.
+Source: the paper this package builds on; for our fusion, docs/fusion.md.
+Client: FCPL, see docs/method.md. Upload, once: centroids of the micro-clusters; for the consensus, merged to at most
+100 and one for five rows, also their masses and one shape. Server: MCPL and REMC; or the consensus of mixtures.
+Labels: of a row, that of its micro-cluster; for new rows, the nearest global centroid, for the consensus in distances
+that undo the covariance inside clusters.
+Settings: eta = 0.05, k0 = n / 2, at most 30 epochs (consensus: 8).
+Uploads a row where a micro-cluster has no other.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from goldfc import Client, Learning, run_round
+from goldfc import Client, Consensus, Learning, Remc, run_round
 from goldfc._types import FloatArray
 from goldfc.bench.methods.protocol import Answer, UploadsRows
+from goldfc.model import predict
+from goldfc.protocol.client import Part
 from goldfc.protocol.federation import Port
+from goldfc.protocol.server import Round
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,49 @@ class Gold:
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""
-        learning = Learning(self.learning_rate, self.initial_fraction, self.max_epochs)
-        result = run_round(port, n_clusters, learning, rng)
-        details = {"micro_clusters": len(result.model.micro_labels), "levels": result.model.levels.n_clusters}
-        return Answer(result.model.centroids, uplinks=len(result.summaries), details=details)
+        fusion = Remc(Learning(self.learning_rate, self.initial_fraction, self.max_epochs))
+        result = run_round(port, n_clusters, fusion, rng)
+        return Answer(result.model.centroids, uplinks=len(result.summaries), details=details_of(result))
+
+
+@dataclass(frozen=True)
+class GoldConsensus:
+    """GOLD with mass, shape and the consensus of mixtures."""
+
+    name: ClassVar[str] = "GOLD consensus"
+    uploads_rows: ClassVar[UploadsRows] = "lone"
+    given_k: bool = True  # otherwise the number of clusters is proposed
+    withhold: tuple[Part, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Settings come from JSON, which knows no tuples."""
+        object.__setattr__(self, "withhold", tuple(self.withhold))
+
+    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> Client:
+        """The program of one client."""
+        return Client(name, rows, rng, withhold=self.withhold)
+
+    def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
+        """The program of the server."""
+        return answer_of(run_round(port, n_clusters if self.given_k else None, Consensus(), rng))
+
+
+def answer_of(result: Round) -> Answer:
+    """A round of the consensus, for the judge."""
+    return Answer(
+        centroids=result.model.centroids,
+        uplinks=len(result.summaries),
+        details=details_of(result),
+        predict=partial(predict, result.model),
+    )
+
+
+def details_of(result: Round) -> dict[str, Any]:
+    """What the row of a run says of it."""
+    details: dict[str, Any] = {
+        "micro_clusters": len(result.model.micro_labels),
+        "levels": result.model.levels.n_clusters,
+    }
+    if result.model.proposal is not None:
+        details["proposed"] = [candidate.n_clusters for candidate in result.model.proposal.candidates]
+    return details

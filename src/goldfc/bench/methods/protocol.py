@@ -5,7 +5,7 @@ one. Nothing else connects the two sides: the number of clusters travels in the 
 labels of its own rows to itself until the judge looks at them. Nobody has the truth.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -24,11 +24,19 @@ UploadsRows = Literal["never", "lone", "all"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method gives: its global centroids, and how often its clients had to send something."""
+    """What a method gives: its global centroids, and how often its clients had to send something.
+
+    For rows that took no part the nearest centroid decides, unless the method has a way of its own (`predict`).
+    """
 
     centroids: FloatArray  # at most k (AFCL: as many as it finds)
     uplinks: int
     details: Mapping[str, Any] | None = None  # for the row of the run, such as how many rounds it took
+    predict: Callable[[FloatArray], IntArray] | None = None
+
+    def label(self, rows: FloatArray) -> IntArray:
+        """The global cluster of rows that took no part."""
+        return nearest(rows, self.centroids) if self.predict is None else self.predict(rows)
 
 
 class MethodClient(Participant, Protocol):

@@ -9,11 +9,13 @@ from goldfc.bench.report.parts import Part, Section, Text
 from goldfc.bench.report.sections.ablation import ablation
 from goldfc.bench.report.sections.clients import clients
 from goldfc.bench.report.sections.degree import degree, degrees_of
+from goldfc.bench.report.sections.fusion import fusion
 from goldfc.bench.report.sections.granularity import granularity
 from goldfc.bench.report.sections.hyper import hyper
 from goldfc.bench.report.sections.performance import all_figures, performance
 from goldfc.bench.report.sections.picture import picture
 from goldfc.bench.report.sections.seconds import seconds
+from goldfc.bench.report.sections.unknown import unknown
 from goldfc.bench.report.tables import origin
 from goldfc.bench.run import Rows, Run
 from goldfc.errors import DataNotFound
@@ -31,6 +33,8 @@ def write_report(folder: Path, out: Path) -> None:
     lambdas = degrees_of(runs["degree"], folder / "degrees.json")
     sections = [
         section("performance", runs, performance),
+        section("fusion", runs, fusion),
+        section("unknown", runs, unknown),
         section("degree", runs, lambda own: degree(own, lambdas)),
         section("ablation", runs, ablation),
         section("granularity", runs, granularity),

@@ -17,6 +17,7 @@ from goldfc.bench.run import Run
 
 GOLD = "GOLD"
 NINE = ("k-Fed", "FFCM-avg1", "FFCM-avg2", "OSFSC-SSC", "OSFSC-TSC", "FedSC", "NN-FC", "AFCL", GOLD)
+OURS = "GOLD consensus"
 RIVALS = ("pooled k-means", "coreset k-means")
 EXTERNAL = EVALUATIONS["federated"]
 UNDEFINED = "\N{EN DASH}"
@@ -77,9 +78,9 @@ def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Ru
 
 
 def in_order(methods: Iterable[str]) -> list[str]:
-    """The paper's nine as in its tables, the rivals, and whoever else there is."""
+    """The paper's nine as in its tables, ours, the rivals, and whoever else there is."""
     there = dict.fromkeys(methods)
-    return [name for name in dict.fromkeys((*NINE, *RIVALS, *there)) if name in there]
+    return [name for name in dict.fromkeys((*NINE, OURS, *RIVALS, *there)) if name in there]
 
 
 def methods_of(runs: Iterable[Run]) -> list[str]:
@@ -102,6 +103,34 @@ def curves_of(runs: Sequence[Run], x: Callable[[Run], float], y: Callable[[Seque
         ended = np.array([all(run.status == "done" for run in group) for _, group in points])
         curves.append(Curve(method, np.array([place for place, _ in points], dtype=float), heights, ended))
     return curves
+
+
+def change_table(name: str, runs: Sequence[Run], x: Callable[[Run], float], along: str) -> Table:
+    """From the lowest third of x to the highest: the ARI of each method there and there, and what has changed."""
+    datasets = datasets_of(runs)
+    rows = []
+    for method in methods_of(runs):
+        ends = [ends_of([run for run in runs if (run.method, run.dataset) == (method, own)], x) for own in datasets]
+        cells = [f"{number(low)} to {number(high)}" for low, high in ends]
+        changes = [high - low for low, high in ends]
+        relative = [(high - low) / low for low, high in ends]
+        rows.append(
+            entries(method, *cells, number(figure_of(changes).mean, "+z.3f"), number(figure_of(relative).mean, "+.0%"))
+        )
+    return Table(
+        name=f"{name}-change",
+        title=f"ARI from the lowest to the highest third {along}",
+        columns=["", *datasets, "change in the mean", "relative"],
+        rows=rows,
+    )
+
+
+def ends_of(runs: Sequence[Run], x: Callable[[Run], float]) -> tuple[float, float]:
+    """Mean ARI over the lowest and over the highest third of the places."""
+    places = sorted(grouped(runs, x).items())
+    third = max(1, len(places) // 3)
+    heights = [score_of(group, "federated", "ARI").mean for _, group in places]
+    return figure_of(heights[:third]).mean, figure_of(heights[-third:]).mean
 
 
 # --- where rows come from, and those that say why there is no answer ---

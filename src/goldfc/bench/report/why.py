@@ -42,6 +42,11 @@ WHY = {
         "rounds they are not (EC .70/.35). The number of rounds decides, and with it the paper's ranking of "
         "this method."
     ),
+    "GOLD consensus": (
+        "It is not in the paper: the same learner, stopped early and thinned, with mass and shape in the message and "
+        "another fusion at the server (docs/fusion.md). Rows that took no part go to the nearest centroid in distances "
+        "that undo the covariance inside clusters."
+    ),
     "GOLD": (
         "Close everywhere, a little below on average. Which detail is missing we do not know; what was tried "
         "is in docs/method.md."

@@ -7,6 +7,7 @@ from goldfc.bench.report.figures import draw_lines, draw_times
 from goldfc.bench.report.parts import Drawing, Heading, Panels, Part, Text
 from goldfc.bench.report.tables import (
     EXTERNAL,
+    change_table,
     curves_of,
     datasets_of,
     failure_tables,
@@ -37,6 +38,8 @@ def clients(runs: Sequence[Run]) -> Iterator[Part]:
     for index in EXTERNAL:
         yield Heading(f"{index} against the number of clients")
         yield Panels([_score_panel(runs, dataset, index) for dataset in datasets])
+    ended = [run for run in runs if run.status != "timeout"]
+    yield change_table("clients", ended, number_of_clients, "of the numbers of clients")
     yield Heading("Seconds against the number of clients")
     yield Text(SECONDS)
     yield Panels([_time_panel(runs, dataset) for dataset in datasets])

@@ -1,0 +1,191 @@
+"""Gaussian mixtures with one covariance for all clusters, fitted to micro-clusters by their mass and shape.
+
+The covariance has two parts: how the micro-centroids of a cluster lie around its mean, which EM finds, and how rows lie
+around their micro-centroids, which the clients measured (their scatter, added up). It undoes stretched and correlated
+features, which k-means cannot.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.special import logsumexp
+from sklearn.cluster import kmeans_plusplus
+from sklearn.metrics import pairwise_distances_argmin
+
+from goldfc._types import FloatArray, IntArray
+
+# With more features than this a scatter matrix outweighs the rest of the message: variances alone are sent.
+MOST_FEATURES_FOR_CORRELATIONS = 200
+# Added to every variance inside clusters, as a share of the feature's variance over all rows.
+RIDGE = 0.01
+MAX_STEPS = 50
+# What varies by less, relative to its values, is constant up to rounding.
+ROUNDING = 1e-10
+# EM has come to rest when the mean log-likelihood of a row grows by less.
+AT_REST = 1e-4
+
+
+@dataclass(frozen=True)
+class MicroClusters:
+    """What a fusion works on: all clients' micro-centroids, how many rows each stands for, and how these lie around it.
+
+    `scatter` is the sum over all rows of (x - c)(x - c)', c being the row's own micro-centroid: a matrix, or with many
+    features its diagonal.
+    """
+
+    centroids: FloatArray  # (micro-clusters, features)
+    mass: FloatArray  # (micro-clusters,)
+    scatter: FloatArray  # (features, features) or (features,)
+
+    @property
+    def total_mass(self) -> float:
+        """All rows."""
+        return float(self.mass.sum())
+
+    @cached_property
+    def all_scatter(self) -> FloatArray:
+        """The scatter of all rows around the mean of all, if that is 0 (`standardized`)."""
+        if self.scatter.ndim == 1:
+            return np.asarray(self.scatter + self.mass @ self.centroids**2)
+        return np.asarray(self.scatter + self.centroids.T @ (self.centroids * self.mass[:, None]))
+
+    @property
+    def distinct(self) -> int:
+        """How many different centroids there are: no clustering can tell more apart."""
+        return len(np.unique(self.centroids, axis=0))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A fitted mixture: `memberships[i, j]` is how much micro-cluster i belongs to cluster j; rows sum to one."""
+
+    memberships: FloatArray
+    log_likelihood: float  # of a row, in the mean
+
+    @property
+    def labels(self) -> IntArray:
+        """The cluster of every micro-cluster, numbered 0, 1, ... without gaps."""
+        return np.unique(self.memberships.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
+
+
+def fit_mixture(micro: MicroClusters, start: IntArray, trust: float = 1.0) -> Mixture:
+    """EM from a partition of standardised micro-clusters; `trust` in [0, 1] says how far correlations count."""
+    memberships = np.zeros((len(start), start.max() + 1))
+    memberships[np.arange(len(start)), start] = 1.0
+    before = -np.inf
+    for _ in range(MAX_STEPS):
+        mass = memberships.T @ micro.mass
+        means = (memberships.T @ (micro.centroids * micro.mass[:, None])) / np.maximum(mass, 1e-300)[:, None]
+        covariance = covariance_inside(micro, means, mass, trust)
+        memberships, log_likelihood = memberships_of(micro, means, mass, covariance)
+        if log_likelihood - before < AT_REST:
+            break
+        before = log_likelihood
+    return Mixture(memberships, log_likelihood)
+
+
+def random_start(micro: MicroClusters, n_clusters: int, trust: float, rng: np.random.Generator) -> IntArray:
+    """Every micro-cluster with the nearest of `n_clusters` seeds, drawn by k-means++."""
+    points = whiten(micro.centroids, covariance_of_all(micro, trust))
+    seeds, _ = kmeans_plusplus(points, n_clusters, sample_weight=micro.mass, random_state=int(rng.integers(2**31)))
+    return np.asarray(pairwise_distances_argmin(points, seeds), dtype=np.int64)
+
+
+def covariance_of_all(micro: MicroClusters, trust: float = 1.0) -> FloatArray:
+    """The covariance of all rows: that inside a single cluster, whose mean is 0."""
+    return covariance_inside(micro, np.zeros((1, micro.centroids.shape[1])), np.ones(1), trust)
+
+
+def covariance_inside(micro: MicroClusters, means: FloatArray, mass: FloatArray, trust: float) -> FloatArray:
+    """The covariance of rows around the means of their clusters: a matrix, or with many features its diagonal.
+
+    All scatter = scatter inside + scatter of the means, around the mean of all rows, which is 0.
+    """
+    if micro.scatter.ndim == 1:
+        return np.maximum(micro.all_scatter - mass @ means**2, 0.0) / micro.total_mass + RIDGE
+    scatter = micro.all_scatter - means.T @ (means * mass[:, None])
+    variance = np.maximum(np.diagonal(scatter), 0.0) / micro.total_mass + RIDGE
+    covariance = trust * scatter / micro.total_mass
+    np.fill_diagonal(covariance, variance)
+    return np.asarray(covariance)
+
+
+def memberships_of(
+    micro: MicroClusters, means: FloatArray, mass: FloatArray, covariance: FloatArray
+) -> tuple[FloatArray, float]:
+    """How much every micro-cluster belongs to every cluster, and the mean log-likelihood of a row.
+
+    Of (c - m)' P (c - m) the part c' P c is the same for all clusters: it is needed in the sum only, which is a trace.
+    """
+    pulled, log_determinant, spread = solve(covariance, means, micro)
+    with np.errstate(divide="ignore"):
+        logits = np.log(mass / micro.total_mass) + micro.centroids @ pulled.T - 0.5 * (means * pulled).sum(axis=1)
+    top = logsumexp(logits, axis=1)
+    log_likelihood = (micro.mass @ top - 0.5 * spread) / micro.total_mass - 0.5 * log_determinant
+    return np.exp(logits - top[:, None]), float(log_likelihood)
+
+
+def solve(covariance: FloatArray, means: FloatArray, micro: MicroClusters) -> tuple[FloatArray, float, float]:
+    """Means P, with P the inverse of the covariance; the log of its determinant; the trace of P times all scatter."""
+    if covariance.ndim == 1:
+        return means / covariance, float(np.log(covariance).sum()), float((micro.all_scatter / covariance).sum())
+    factor = cho_factor(covariance, lower=True)
+    log_determinant = 2.0 * float(np.log(np.diagonal(factor[0])).sum())
+    return cho_solve(factor, means.T).T, log_determinant, float(np.trace(cho_solve(factor, micro.all_scatter)))
+
+
+def whiten(points: FloatArray, covariance: FloatArray) -> FloatArray:
+    """The points where the covariance is round: Euclidean distances are then those that the covariance means."""
+    if covariance.ndim == 1:
+        return points / np.sqrt(covariance)
+    root = cholesky(covariance, lower=True)
+    return np.ascontiguousarray(solve_triangular(root, points.T, lower=True).T)
+
+
+def standardized(micro: MicroClusters) -> tuple[MicroClusters, FloatArray]:
+    """All rows with mean 0 and variance 1 in every feature, and the scale that was divided by.
+
+    A feature in which nothing varies keeps its scale.
+    """
+    mean = np.average(micro.centroids, axis=0, weights=micro.mass)
+    centred = micro.centroids - mean
+    own = micro.scatter if micro.scatter.ndim == 1 else np.diagonal(micro.scatter)
+    variance = (micro.mass @ centred**2 + own) / micro.total_mass
+    noise = ROUNDING * np.abs(micro.centroids).max(axis=0)
+    scale = np.where(variance > noise**2, np.sqrt(variance), 1.0)
+    scatter = micro.scatter / (scale**2 if micro.scatter.ndim == 1 else np.outer(scale, scale))
+    return MicroClusters(centred / scale, micro.mass, scatter), scale
+
+
+def shape_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> FloatArray:
+    """How rows lie around their own micro-centroids, in the mean: a covariance, or with many features variances."""
+    residuals = rows - centroids[labels]
+    if rows.shape[1] > MOST_FEATURES_FOR_CORRELATIONS:
+        return np.asarray((residuals**2).mean(axis=0))
+    return np.asarray(residuals.T @ residuals) / len(rows)
+
+
+def no_scatter(n_features: int) -> FloatArray:
+    """The scatter where nobody tells it: as if all rows lay on their micro-centroids."""
+    return np.zeros(n_features if n_features > MOST_FEATURES_FOR_CORRELATIONS else (n_features, n_features))
+
+
+def spread_around_means(micro: MicroClusters, labels: IntArray) -> FloatArray:
+    """The covariance of rows around the means of their clusters, in the features' own units."""
+    unit, scale = standardized(micro)
+    mass = np.bincount(labels, weights=micro.mass).astype(np.float64)
+    covariance = covariance_inside(unit, means_of(unit.centroids, labels, unit.mass), mass, trust=1.0)
+    return covariance * (scale**2 if covariance.ndim == 1 else np.outer(scale, scale))
+
+
+def means_of(points: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArray:
+    """The mean of the points of every label, by mass."""
+    total = np.bincount(labels, weights=mass)
+    return sums_by_label(points * mass[:, None], labels) / total[:, None]
+
+
+def sums_by_label(points: FloatArray, labels: IntArray) -> FloatArray:
+    """The sum of the points of every label."""
+    return np.ascontiguousarray(np.column_stack([np.bincount(labels, weights=column) for column in points.T]))
