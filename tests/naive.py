@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from goldfc._types import FloatArray
+from goldfc._types import FloatArray, IntArray
 from goldfc.learning.competition import Learning
+from goldfc.learning.mixture import MicroClusters
 
 Row = list[float]
 NEGLIGIBLE = 1e-12
@@ -263,3 +264,75 @@ def level_weights(inside: list[list[int]], outside: list[list[int]]) -> Row:
 def share(value: int, values: list[int]) -> float:
     """Eq. (28), as a share."""
     return values.count(value) / len(values) if values else 0.0
+
+
+# --- thinning --------------------------------------------------------------------------------------------------------
+
+
+def ward_partitions(points: list[Row], masses: Row) -> list[set[frozenset[int]]]:
+    """Merge the cheapest pair again and again: the partitions from all apart to all together."""
+    clusters = [frozenset([i]) for i in range(len(points))]
+    partitions = [set(clusters)]
+    while len(clusters) > 1:
+        one, other = min(pairs_of(clusters), key=lambda pair: cost_of_merging(*pair, points, masses))
+        clusters = [cluster for cluster in clusters if cluster not in (one, other)] + [one | other]
+        partitions.append(set(clusters))
+    return partitions
+
+
+def pairs_of(clusters: list[frozenset[int]]) -> list[tuple[frozenset[int], frozenset[int]]]:
+    """Each pair once."""
+    return [(one, other) for number, one in enumerate(clusters) for other in clusters[number + 1 :]]
+
+
+def cost_of_merging(one: frozenset[int], other: frozenset[int], points: list[Row], masses: Row) -> float:
+    """By how much the scatter around means grows."""
+    return scatter_around_mean(one | other, points, masses) - (
+        scatter_around_mean(one, points, masses) + scatter_around_mean(other, points, masses)
+    )
+
+
+def scatter_around_mean(members: frozenset[int], points: list[Row], masses: Row) -> float:
+    """The sum of squared distances from the mean, by mass."""
+    total = sum(masses[i] for i in members)
+    scatter = 0.0
+    for m in range(len(points[0])):
+        center = sum(masses[i] * points[i][m] for i in members) / total
+        scatter += sum(masses[i] * (points[i][m] - center) ** 2 for i in members)
+    return scatter
+
+
+# --- mixtures --------------------------------------------------------------------------------------------------------
+
+
+def memberships_of(
+    micro: MicroClusters, means: FloatArray, mass: FloatArray, covariance: FloatArray
+) -> tuple[list[Row], float]:
+    """Every density by itself; the constant of the Gaussian, which is the same everywhere, is left out."""
+    covariance = covariance if covariance.ndim == 2 else np.diag(covariance)
+    scatter = micro.scatter if micro.scatter.ndim == 2 else np.diag(micro.scatter)
+    inverse = np.linalg.inv(covariance)
+    memberships, total = [], 0.0
+    for centroid, rows in zip(micro.centroids, micro.mass, strict=True):
+        densities = [
+            share / micro.mass.sum() * math.exp(-0.5 * float((centroid - mean) @ inverse @ (centroid - mean)))
+            for mean, share in zip(means, mass, strict=True)
+        ]
+        memberships.append([density / sum(densities) for density in densities])
+        total += float(rows) * math.log(sum(densities))
+    total -= 0.5 * float(np.trace(inverse @ scatter))
+    return memberships, total / float(micro.mass.sum()) - 0.5 * float(np.linalg.slogdet(covariance)[1])
+
+
+# --- consensus -------------------------------------------------------------------------------------------------------
+
+
+def agreement(memberships: list[FloatArray], mass: FloatArray, labels: IntArray) -> Row:
+    """The whole co-association, pair by pair; of every row, the share of it that is with its own label."""
+    n = len(mass)
+    certainty = []
+    for i in range(n):
+        together = [sum(float(those[i] @ those[j]) for those in memberships) * float(mass[j]) for j in range(n)]
+        own = sum(value for value, label in zip(together, labels, strict=True) if label == labels[i])
+        certainty.append(own / sum(together))
+    return certainty

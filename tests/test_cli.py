@@ -38,6 +38,7 @@ def test_bench_paper_writes_its_page_and_rows(tmp_path: Path) -> None:
 
 def test_bench_speed_prints_both_times_and_the_ratio(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("goldfc.bench.speed.SIZES", (("SD", 200, 3),))
+    monkeypatch.setattr("goldfc.bench.speed.FUSION_SIZES", ((60, 3, 2),))
     code, output = run("bench", "speed", "--repeats", "1", "--out", str(tmp_path))
     assert code == 0
     assert "| SD, 200 x 3 |" in output

@@ -18,7 +18,7 @@ from rich.table import Table
 from goldfc.errors import GoldError
 
 if TYPE_CHECKING:
-    from goldfc.bench.demo import Demo
+    from goldfc.bench.demo import Demo, Scores
     from goldfc.bench.paper import Cell
     from goldfc.bench.run import Job, Run
 
@@ -73,9 +73,10 @@ def progress_bar(title: str, total: int) -> Iterator[Progress]:
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
 def demo(seed: int, out: Path) -> None:
     """Cluster handwritten digits held by eight simulated sites, and write a report to open in a browser."""
-    console.print("Eight sites hold handwritten digits; none may show its rows to anybody.")
+    console.print("Eight sites hold handwritten digits. None may show its rows; nobody says how many clusters to find.")
     console.print(
-        "Each finds its micro-clusters and sends their centroids, once. [dim](The first run compiles: ~20 s.)[/]"
+        "Each finds its micro-clusters and sends one message: their centroids, their sizes and their common shape. "
+        "[dim](The first run compiles: ~20 s.)[/]"
     )
     from goldfc.bench.demo import N_CLIENTS, run_demo
     from goldfc.bench.demo_report import write_report
@@ -86,26 +87,42 @@ def demo(seed: int, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     write_report(result, out)
     console.print(demo_table(result))
-    console.print(
-        f"The server got {result.ledger.bytes_up / 1000:.0f} kB from {N_CLIENTS} sites, and found levels of "
-        f"{', '.join(map(str, result.model.levels.n_clusters))} clusters on the way to {len(result.model.centroids)}."
-    )
+    for sentence in demo_sentences(result):
+        console.print(sentence, highlight=False)
     console.print(f"Open [bold]{out}[/] in a browser to see what each site holds, sent and got back.")
 
 
 def demo_table(result: "Demo") -> Table:
     """Each client alone, GOLD, pooled k-means."""
-    table = Table(title="ARI (1 perfect, 0 chance)", title_justify="left")
+    table = Table(title="Agreement with the true digits (ARI: 1 perfect, 0 chance)", title_justify="left")
     for name in ("site", "rows", "digits seen", "micro-clusters", "alone", "GOLD", "pooled k-means"):
         table.add_column(name, justify="left" if name == "site" else "right")
     for site in result.sites:
         counts = (site.rows, (site.truth > 0).sum(), len(site.sizes))
-        table.add_row(site.name, *map(str, counts), *map(ari_text, (site.alone, site.together, site.pooled)))
+        table.add_row(site.name, *map(str, counts), *demo_scores(site.scores))
     table.add_section()
     totals = (result.rows, result.dataset.n_clusters, len(result.model.micro_labels))
-    scores = map(ari_text, (result.alone, result.together, result.pooled))
-    table.add_row("all", *map(str, totals), *scores, style="bold")
+    table.add_row("all", *map(str, totals), *demo_scores(result.scores), style="bold")
     return table
+
+
+def demo_scores(scores: "Scores") -> list[str]:
+    """The three that are in the table."""
+    return [ari_text(score) for score in (scores.alone, scores.together, scores.pooled)]
+
+
+def demo_sentences(result: "Demo") -> Iterator[str]:
+    """How many clusters are proposed, what else could be, what GOLD is worth when told, and the traffic."""
+    best, *others = result.proposal.candidates
+    yield f"How many clusters? GOLD proposes [bold]{best.n_clusters}[/]: {best.reason}."
+    for other in others:
+        yield f"  Or {other.n_clusters}: {other.reason}."
+    yield (
+        "There are ten digits, but one that is written in two ways may be two clusters. Told ten, GOLD has an ARI of "
+        f"{ari_text(result.scores.told)} instead of {ari_text(result.scores.together)}; the paper's GOLD, told ten, "
+        f"{ari_text(result.scores.paper)}. (Alone and pooled are k-means, told ten.)"
+    )
+    yield f"The server got {result.ledger.bytes_up / 1000:.0f} kB, one message from each of {len(result.sites)} sites."
 
 
 def ari_text(score: float) -> str:
@@ -298,15 +315,18 @@ for experiment_name in EXPERIMENT_HELP:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for speed/README.md.")
 def speed(repeats: int, out: Path | None) -> None:
-    """Time the whole of FCPL against one scikit-learn distance matrix of the same size, in the same run."""
-    from goldfc.bench.speed import SIZES, as_markdown, measure
+    """Time FCPL against one distance matrix of the same size, and the consensus against weighted k-means."""
+    from goldfc.bench.speed import FUSION_SIZES, SIZES, as_markdown, measure, measure_fusion
 
-    with progress_bar("measuring", len(SIZES)) as bar:
-        results = []
+    with progress_bar("measuring", len(SIZES) + len(FUSION_SIZES)) as bar:
+        learning, fusions = [], []
         for size in SIZES:
-            results.append(measure(*size, repeats))
+            learning.append(measure(*size, repeats))
             bar.advance(bar.task_ids[0])
-    page = as_markdown(results, command_line())
+        for fusion_size in FUSION_SIZES:
+            fusions.append(measure_fusion(*fusion_size))
+            bar.advance(bar.task_ids[0])
+    page = as_markdown(learning, fusions, command_line())
     click.echo(page)
     if out is not None:
         (out / "speed").mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from goldfc.bench.experiments import FUSION_VARIANTS
 from goldfc.bench.paper import EVALUATIONS, paper_figures
 from goldfc.bench.report import write_report
 from goldfc.bench.report.figures import LABEL_GAP, STYLES, Curve, Heat, draw_heat, draw_lines, draw_times, spread
@@ -20,6 +21,7 @@ from goldfc.bench.report.parts import Table
 from goldfc.bench.report.ranks import best_and_second, growth_exponent, mean_ranks, sign_against
 from goldfc.bench.report.sections.ablation import paper_ablation, wins_of_both
 from goldfc.bench.report.sections.degree import degrees_of
+from goldfc.bench.report.sections.fusion import variant_table
 from goldfc.bench.report.sections.granularity import levels_of
 from goldfc.bench.report.sections.performance import (
     cells_of,
@@ -30,12 +32,25 @@ from goldfc.bench.report.sections.performance import (
     score_table,
 )
 from goldfc.bench.report.sections.seconds import growth_table, rows_of
-from goldfc.bench.report.tables import NINE, RIVALS, curves_of, failures_of, origin, ranges, seconds_of
+from goldfc.bench.report.sections.unknown import sentence_of, separate_table, unknown, way_of
+from goldfc.bench.report.tables import (
+    CORESET,
+    NINE,
+    OURS,
+    RIVALS,
+    change_table,
+    curves_of,
+    duel,
+    failures_of,
+    origin,
+    ranges,
+    seconds_of,
+)
 from goldfc.bench.run import Rows, Run
 from goldfc.cli import main
 from goldfc.errors import DataNotFound
 
-ELEVEN = (*NINE, *RIVALS)
+TWELVE = (*NINE, OURS, *RIVALS)
 TOO_FEW = "8 clusters were asked for, but only {} kinds of micro-clusters can be told apart."
 
 
@@ -52,7 +67,7 @@ def failed(run: Run, reason: str = "not done within 60 s", status: str = "timeou
 
 def performance_rows() -> Iterator[Run]:
     for dataset in ("EC", "US"):
-        for place, method in enumerate(ELEVEN):
+        for place, method in enumerate(TWELVE):
             for seed in range(2):
                 run = make_run(dataset, method, seed, 0.3 + 0.02 * place + 0.01 * seed)
                 lost = method == "FedSC" and dataset == "US"
@@ -72,10 +87,28 @@ def level_rows() -> Iterator[Run]:
                 yield failed(run, f"There is no level {level} to leave out.", "failed") if lacking else run
 
 
+def unknown_rows() -> Iterator[Run]:
+    yield make_run("iris", OURS, score=0.6, settings={"given_k": True})
+    for seed, proposed in enumerate((2, 4)):
+        settings = {"given_k": False}
+        yield make_run("iris", OURS, seed, 0.54, settings=settings, details={"proposed": [proposed, 3]})
+    for by, score in (("silhouette", 0.5), ("gap", 0.4)):
+        settings = {"by": by, "then": OURS}
+        yield make_run("iris", "k chosen on pooled rows", score=score, settings=settings, details={"proposed": [2]})
+    for clusters, proposed in ((2, 2), (7, 8)):
+        yield make_run(
+            f"separate-{clusters}-0",
+            OURS,
+            split="even-2",
+            settings={"given_k": False},
+            details={"proposed": [proposed]},
+        )
+
+
 def rows_of_all() -> dict[str, list[Run]]:
     degree = [
         make_run(method=method, score=0.5 - 0.1 * draw, split=f"non-icd-8-{draw}")
-        for method in ELEVEN
+        for method in TWELVE
         for draw in (0, 1)
     ]
     ablated = [
@@ -83,11 +116,11 @@ def rows_of_all() -> dict[str, list[Run]]:
         for fcpl in (False, True)
         for mcpl in (False, True)
     ]
-    clients = [make_run(method=method, split=f"non-icd-{count}-0") for method in ELEVEN for count in (100, 200, 300)]
+    clients = [make_run(method=method, split=f"non-icd-{count}-0") for method in TWELVE for count in (100, 200, 300)]
     clients[-1:] = [failed(clients[-1])]
     times = [
         make_run(f"SD-{rows}x{features}", method, seconds_clients=rows * features / 1e5, seconds_server=0.0)
-        for method in ELEVEN
+        for method in TWELVE
         for rows, features in ((1000, 10), (2000, 10), (500, 100), (500, 1000))
     ]
     hyper = [
@@ -95,8 +128,14 @@ def rows_of_all() -> dict[str, list[Run]]:
         for rate in (0.001, 0.05)
         for fraction in (0.3, 0.5)
     ]
+    fusion = [
+        make_run(method="GOLD consensus ablated", score=0.5 - 0.01 * place, settings=settings)
+        for place, settings in enumerate(FUSION_VARIANTS.values())
+    ]
     return {
         "performance": list(performance_rows()),
+        "fusion": fusion,
+        "unknown": list(unknown_rows()),
         "degree": degree,
         "ablation": ablated,
         "granularity": list(level_rows()),
@@ -190,7 +229,7 @@ def test_a_score_table_has_means_marks_ranks_and_signs() -> None:
         "US": ["0.100±0.00", "0.600±0.00", "0.100±0.00"],
         "rank of 2": ["1.50", "1.50", ""],
         "rank of 3": ["2.25", "2.00", "1.75"],
-        "Wilcoxon": ["=", "", "="],
+        "Wilcoxon, GOLD": ["=", "", "="],
     }
     assert [[entry.mark for entry in row[1:]] for row in table.rows] == [
         ["second", "", "best"],
@@ -209,7 +248,7 @@ def test_golds_rank_is_told_whatever_it_is() -> None:
     runs = [
         make_run(dataset, method, score=0.9 - 0.05 * place)
         for dataset in ("EC", "US")
-        for place, method in enumerate(ELEVEN)
+        for place, method in enumerate(TWELVE)
     ]
     table = gold_rank_table(grids_of(runs))
     assert [row[0].text for row in table.rows] == [
@@ -219,7 +258,7 @@ def test_golds_rank_is_told_whatever_it_is() -> None:
         "global, all methods",
     ]
     assert [(entry.text, entry.below) for entry in table.rows[0][1:5]] == [("9.00", "9th of 9")] * 4
-    assert [(entry.text, entry.below) for entry in table.rows[3][1:]] == [("9.00", "9th of 11")] * 6
+    assert [(entry.text, entry.below) for entry in table.rows[3][1:]] == [("9.00", "9th of 12")] * 6
 
 
 def test_data_sets_that_not_all_were_run_on_do_not_rank() -> None:
@@ -276,6 +315,43 @@ def test_growth_is_fitted_over_the_runs_that_ended() -> None:
     assert texts(growth_table({"N": growth})) == {"GOLD": ["2.00", "3 of 4", "4,000 in 16.00 s"]}
 
 
+def test_variants_are_told_apart_by_their_settings_and_compared_with_the_whole() -> None:
+    table = variant_table(rows_of_all()["fusion"])
+    assert [row[0].text for row in table.rows] == list(FUSION_VARIANTS)
+    assert (table.rows[0][1].text, table.rows[0][1].below) == ("0.500", "")
+    assert (table.rows[2][1].text, table.rows[2][1].below) == ("0.480", "(\N{MINUS SIGN}0.020)")
+
+
+def test_a_proposal_is_compared_with_k_given_and_with_the_best_choice_on_pooled_rows() -> None:
+    runs = [run for run in unknown_rows() if run.dataset == "iris"]
+    sentence = sentence_of({way: [run for run in runs if way_of(run) == way] for way in map(way_of, runs)}, ["iris"])
+    assert "**0.540** with the proposed number, 0.600 with k* given (90% of it)" in sentence
+    assert "(silhouette on pooled rows, then GOLD consensus) leads to 0.500" in sentence
+    (choices,) = [part for part in unknown(runs) if isinstance(part, Table) and part.name == "unknown"]
+    assert choices.columns == ["", "iris (k* = 3)", "mean"]
+    assert [(row[0].text, row[1].text, row[1].below) for row in choices.rows][1] == ("proposed", "0.540", "k = 2 to 4")
+
+
+def test_exact_proposals_are_counted() -> None:
+    table = separate_table([run for run in unknown_rows() if run.dataset.startswith("separate")])
+    assert table.title == "Exact in 1 of 2"
+    assert texts(table) == {"k from 1 to 5": ["1", "1", "none"], "k from 6 to 10": ["1", "0", "+1"]}
+
+
+def test_what_changes_from_the_lowest_to_the_highest_third_is_told() -> None:
+    runs = [
+        make_run(method=method, split=f"non-icd-{100 * (1 + step)}-0", score=0.5 - fall * step)
+        for method, fall in ((OURS, 0.0), (CORESET, 0.1))
+        for step in range(3)
+    ]
+    table = change_table("clients", runs, lambda run: int(run.split.split("-")[2]), "of the numbers of clients")
+    assert texts(table) == {
+        OURS: ["0.500 to 0.500", "+0.000", "+0%"],
+        CORESET: ["0.500 to 0.300", "\N{MINUS SIGN}0.200", "\N{MINUS SIGN}40%"],
+    }
+    assert "on **2 of 3** draws" in duel(runs, OURS, CORESET).text
+
+
 def test_neighbours_are_written_as_ranges() -> None:
     assert ranges([100, 300, 400, 500], range(100, 701, 100)) == "100, 300 to 500"
 
@@ -308,23 +384,23 @@ def test_names_keep_their_distance_and_their_order() -> None:
 
 
 def test_every_method_has_a_colour_and_marker_of_its_own() -> None:
-    assert len({(STYLES[method].colour, STYLES[method].marker) for method in ELEVEN}) == 11
-    assert len({STYLES[method].colour for method in ELEVEN}) == 11
-    assert [method for method in ELEVEN if STYLES[method].thick] == ["GOLD"]
-    assert tuple(method for method in ELEVEN if STYLES[method].dashed) == RIVALS
+    assert len({(STYLES[method].colour, STYLES[method].marker) for method in TWELVE}) == 12
+    assert len({STYLES[method].colour for method in TWELVE}) == 12
+    assert [method for method in TWELVE if STYLES[method].thick] == ["GOLD", OURS]
+    assert tuple(method for method in TWELVE if STYLES[method].dashed) == RIVALS
 
 
 def name_heights(svg: str) -> list[float]:
-    found = [re.search(rf'y="([\d.]+)"[^>]*>{re.escape(name)}</text>', svg) for name in ELEVEN]
+    found = [re.search(rf'y="([\d.]+)"[^>]*>{re.escape(name)}</text>', svg) for name in TWELVE]
     return [float(match[1]) for match in found if match]
 
 
 @pytest.mark.parametrize("draw", [draw_lines, draw_times])
 def test_names_do_not_overlap_even_if_all_lines_do(draw: Any) -> None:
     x, ended = np.array([1.0, 2.0]), np.array([True, False])
-    svg = draw("EC", [Curve(method, x, np.array([0.5, 0.5]), ended) for method in ELEVEN], "lambda")
+    svg = draw("EC", [Curve(method, x, np.array([0.5, 0.5]), ended) for method in TWELVE], "lambda")
     heights = sorted(name_heights(svg))
-    assert len(heights) == 11
+    assert len(heights) == 12
     assert np.diff(heights).min() >= 72 * LABEL_GAP - 0.1
 
 
@@ -344,7 +420,7 @@ def test_numbers_in_drawings_are_not_cut() -> None:
 
 def test_every_method_and_data_set_is_there(page: str, readme: str) -> None:
     plain = re.sub(r"<[^>]*>", "", page)
-    for name in (*ELEVEN, "EC", "US"):
+    for name in (*TWELVE, "EC", "US"):
         assert name in plain
         assert name in readme
 
@@ -367,7 +443,7 @@ def test_what_is_missing_is_named(page: str, readme: str, tmp_path: Path) -> Non
 
 def test_failed_runs_are_counted_with_their_reasons(page: str, readme: str) -> None:
     for text in (page, readme):
-        assert "44 runs, 42 ended well, the others did not: 2 failed." in text
+        assert "48 runs, 45 ended well, the others did not: 2 failed." in text
         assert "2 of 4 runs did not end: 2 failed (for example: 8 clusters were asked for" in text
         assert "Runs that did not end, and why: 1 of 33" in text
         assert "not done within 60 s" in text
@@ -414,7 +490,7 @@ def test_the_files_are_there_and_none_is_missed(out: Path, readme: str) -> None:
 def test_tables_can_be_read_by_machines(out: Path) -> None:
     with (out / "tables" / "performance.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 10 * 2 * 11
+    assert len(rows) == 10 * 2 * 12
     own = next(row for row in rows if (row["method"], row["dataset"], row["index"]) == ("GOLD", "EC", "ARI"))
     assert float(own["mean"]) - float(own["paper_mean"]) == pytest.approx(float(own["difference"]))
     with (out / "tables" / "ablation-federated.csv").open(encoding="utf-8") as file:

@@ -1,42 +1,70 @@
-"""The demo: handwritten digits at eight sites that see parts of parts of the classes; one message from each."""
+"""The demo: handwritten digits at eight sites that see parts of parts of the classes; one message from each.
+
+Nobody tells GOLD how many digits there are. What it is compared with is told.
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from sklearn.cluster import KMeans
 
-from goldfc import Client, Consensus, LocalPort, Model, Summary, run_round
+from goldfc import Client, Consensus, LocalPort, Model, Remc, Summary, fuse, label, run_round
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.datasets import Dataset, Split, load
 from goldfc.bench.degree import non_icd_degree
 from goldfc.bench.run import clients_of, gather
 from goldfc.bench.score import ari
 from goldfc.bench.split import simulate_split
+from goldfc.learning.proposal import Proposal
 from goldfc.protocol.federation import Ledger, generator
 
 N_CLIENTS = 8
 DATASET = "digits"
+# Below this certainty a label is called unsure.
+UNSURE = 0.6
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The ARI of the same rows, labelled in five ways; nan where there is a single class, nothing to tell apart."""
+
+    alone: float  # k-means at every site by itself, told the number of classes
+    together: float  # GOLD, with as many clusters as it proposes
+    told: float  # GOLD, told the number of classes
+    paper: float  # the paper's GOLD, told the number of classes
+    pooled: float  # k-means on all rows in one place, told the number of classes
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Some rows, and how many of them are of the most frequent class of their global cluster."""
+
+    rows: int
+    hits: int
+
+    @property
+    def share(self) -> float:
+        """Of the rows; nan where there are none."""
+        return self.hits / self.rows if self.rows else math.nan
 
 
 @dataclass(frozen=True)
 class Site:
-    """One client: what it holds, what it sent, and how well its rows are labelled in three ways.
-
-    The score is the ARI; nan for a site that sees a single class, where there is nothing to tell apart.
-    """
+    """One client: what it holds, what it sent, what became of it, and how well its rows are labelled."""
 
     name: str
     rows: int
     truth: IntArray  # rows per true class, known to the judge alone
-    centroids: FloatArray  # what it sent
-    sizes: IntArray  # rows per micro-cluster, known to the client alone
+    centroids: FloatArray  # sent
+    sizes: IntArray  # rows per micro-cluster; sent, as their mass
     micro_labels: IntArray  # global cluster per micro-cluster
+    micro_certainty: FloatArray  # how sure that is, in [0, 1]
     bytes_up: int
-    alone: float
-    together: float
-    pooled: float
+    bytes_shape: int  # those of them that are the shape
+    scores: Scores
 
 
 @dataclass(frozen=True)
@@ -49,10 +77,10 @@ class Demo:
     model: Model
     ledger: Ledger
     truth_by_cluster: IntArray  # rows per global cluster (down) and true class (across)
+    sure: Hits
+    unsure: Hits
     degree: float
-    alone: float
-    together: float
-    pooled: float
+    scores: Scores
 
     @property
     def rows(self) -> int:
@@ -64,9 +92,19 @@ class Demo:
         """Micro-clusters with one member: their centroid is that row."""
         return int(sum((site.sizes == 1).sum() for site in self.sites))
 
+    @property
+    def bytes_shape(self) -> int:
+        """What all shapes took of the way up."""
+        return sum(site.bytes_shape for site in self.sites)
+
+    @property
+    def proposal(self) -> Proposal:
+        """How many clusters there may be; nobody said it, so there is one."""
+        return cast(Proposal, self.model.proposal)
+
 
 def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], None] | None = None) -> Demo:
-    """Cut digits into Non-ICD clients, run GOLD over them, and compare with each alone and with all rows pooled."""
+    """Cut digits into Non-ICD clients, run GOLD over them, and label the same rows in other ways to compare."""
     dataset = load(DATASET)
     split = simulate_split(dataset, N_CLIENTS, generator(seed, "simulator"))
     clients = clients_of(Client, split, seed)
@@ -74,23 +112,33 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
     result = run_round(port, None, Consensus(), generator(seed, "server"))
     summaries = {summary.client: summary for summary in result.summaries}
     together = gather(clients, split)
-    alone = label_alone(split, dataset.n_clusters, seed)
-    pooled = k_means(split.X, dataset.n_clusters, seed)
+    labellings = {
+        "alone": label_alone(split, dataset.n_clusters, seed),
+        "together": together,
+        "told": label_if_told(result.summaries, clients, split, dataset.n_clusters, seed),
+        "paper": label_as_the_paper(split, dataset.n_clusters, seed),
+        "pooled": k_means(split.X, dataset.n_clusters, seed),
+    }
+    truth_by_cluster = count_truth(together, split.y, len(result.model.centroids), dataset.n_clusters)
+    hit = truth_by_cluster.argmax(axis=1)[together] == split.y
+    sure = certainty_of_rows(clients, split) >= UNSURE
     return Demo(
         dataset=dataset,
         seed=seed,
         sites=tuple(
-            site_of(client, summaries[client.name], result.model, split, port.ledger, (alone, together, pooled))
-            for client in clients
+            site_of(client, summaries[client.name], result.model, split, port.ledger, labellings) for client in clients
         ),
         model=result.model,
         ledger=port.ledger,
-        truth_by_cluster=count_truth(together, split.y, len(result.model.centroids), dataset.n_clusters),
+        truth_by_cluster=truth_by_cluster,
+        sure=Hits(int(sure.sum()), int(hit[sure].sum())),
+        unsure=Hits(int((~sure).sum()), int(hit[~sure].sum())),
         degree=non_icd_degree(split.rows_per_client()),
-        alone=ari(split.y, alone),
-        together=ari(split.y, together),
-        pooled=ari(split.y, pooled),
+        scores=scores_of(split.y, labellings),
     )
+
+
+# --- the same rows, labelled in other ways ---
 
 
 def k_means(rows: FloatArray, n_clusters: int, seed: int) -> IntArray:
@@ -108,11 +156,51 @@ def label_alone(split: Split, n_clusters: int, seed: int) -> IntArray:
     return labels
 
 
+def label_if_told(
+    summaries: Sequence[Summary], clients: Sequence[Client], split: Split, n_clusters: int, seed: int
+) -> IntArray:
+    """GOLD from the same summaries, had somebody said how many clusters there are."""
+    model = fuse(summaries, n_clusters, Consensus(), generator(seed, "server"))
+    labels = np.empty_like(split.y)
+    for client in clients:
+        labels[rows_of(client, split)] = label(client.membership, model)[0]
+    return labels
+
+
+def label_as_the_paper(split: Split, n_clusters: int, seed: int) -> IntArray:
+    """GOLD as the paper has it: centroids alone, and REMC."""
+    clients = clients_of(Client, split, seed)
+    run_round(LocalPort(clients), n_clusters, Remc(), generator(seed, "server"))
+    return gather(clients, split)
+
+
+# --- the judge ---
+
+
+def scores_of(truth: IntArray, labellings: Mapping[str, IntArray]) -> Scores:
+    """All ways to label, scored."""
+    several = len(np.unique(truth)) > 1
+    return Scores(**{name: ari(truth, labels) if several else math.nan for name, labels in labellings.items()})
+
+
 def count_truth(labels: IntArray, truth: IntArray, n_clusters: int, n_classes: int) -> IntArray:
     """Rows per cluster and true class."""
     counts = np.zeros((n_clusters, n_classes), dtype=np.int64)
     np.add.at(counts, (labels, truth), 1)
     return counts
+
+
+def certainty_of_rows(clients: Sequence[Client], split: Split) -> FloatArray:
+    """How sure every row's label is, in the order of the split's rows."""
+    certainty = np.empty(len(split.y))
+    for client in clients:
+        certainty[rows_of(client, split)] = client.certainty
+    return certainty
+
+
+def rows_of(client: Client, split: Split) -> IntArray:
+    """Where a client's rows are in the split."""
+    return np.flatnonzero(split.client == int(client.name))
 
 
 def site_of(
@@ -121,23 +209,20 @@ def site_of(
     model: Model,
     split: Split,
     ledger: Ledger,
-    labellings: tuple[IntArray, IntArray, IntArray],
+    labellings: Mapping[str, IntArray],
 ) -> Site:
     """One client, as the report shows it."""
-    own = split.client == int(client.name)
+    own = rows_of(client, split)
     truth = split.y[own]
-    alone, together, pooled = (
-        ari(truth, labels[own]) if len(np.unique(truth)) > 1 else math.nan for labels in labellings
-    )
     return Site(
         name=client.name,
-        rows=int(own.sum()),
+        rows=len(own),
         truth=np.bincount(truth, minlength=split.y.max() + 1),
         centroids=summary.centroids,
         sizes=np.bincount(client.membership.micro_clusters),
         micro_labels=model.labels_of(client.name),
+        micro_certainty=model.micro_certainty[model.own(client.name)],
         bytes_up=sum(c.nbytes for c in ledger.crossings if c.upward and c.client == client.name),
-        alone=alone,
-        together=together,
-        pooled=pooled,
+        bytes_shape=0 if summary.shape is None else summary.shape.nbytes,
+        scores=scores_of(truth, {name: labels[own] for name, labels in labellings.items()}),
     )

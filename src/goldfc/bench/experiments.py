@@ -116,7 +116,7 @@ def granularity(quick: bool) -> list[Job]:
 
 def fusion(quick: bool) -> list[Job]:
     """What each part of the consensus is worth."""
-    datasets, seeds = (("EC", "US"), 1) if quick else (TEN, 5)
+    datasets, seeds = (("US",), 1) if quick else (TEN, 5)
     return [
         Job(dataset, "paper", "GOLD consensus ablated", seed, settings)
         for dataset in datasets

@@ -14,7 +14,7 @@ from goldfc.learning.granularity import Levels
 WIDTH = 720.0
 ROW_HEIGHT = 86.0
 MARGIN = 30.0
-LARGEST_RADIUS = 21.0
+LARGEST_RADIUS = 18.0
 
 
 @dataclass(frozen=True)

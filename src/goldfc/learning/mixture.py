@@ -164,7 +164,8 @@ def shape_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> Float
     residuals = rows - centroids[labels]
     if rows.shape[1] > MOST_FEATURES_FOR_CORRELATIONS:
         return np.asarray((residuals**2).mean(axis=0))
-    return np.asarray(residuals.T @ residuals) / len(rows)
+    # Not by @, whose last digits may depend on the number of threads.
+    return np.asarray(np.einsum("ni,nj->ij", residuals, residuals)) / len(rows)
 
 
 def no_scatter(n_features: int) -> FloatArray:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
+from goldfc.learning.consensus import Fused
 from goldfc.learning.granularity import Levels
 from goldfc.learning.mixture import MicroClusters, means_of, no_scatter, spread_around_means, whiten
-from goldfc.learning.proposal import propose
+from goldfc.learning.proposal import Proposal, propose
 from goldfc.learning.thinning import thin
 from goldfc.protocol.federation import Port
 from goldfc.protocol.fusion import Fusion
@@ -50,9 +52,9 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
     counts = tuple(len(summary.centroids) for summary in summaries)
     micro = pool(summaries, by_mass=fusion.task.mass)
     group = thin_by_client(micro, counts, fusion.at_most)
-    merged = merge(micro, group)
-    proposal = propose(merged) if n_clusters is None else None
-    fused = fusion.fuse(merged, n_clusters if proposal is None else proposal.best, rng)  # type: ignore[arg-type]
+    # One thread: sums that are made by several depend in their last digits on how many there are.
+    with threadpool_limits(limits=1):
+        fused, proposal = fuse_pooled(merge(micro, group), n_clusters, fusion, rng)
     labels = fused.labels[group]
     centroids = means_of(micro.centroids, labels, micro.mass)
     covariance = spread_around_means(micro, labels)
@@ -67,6 +69,16 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
         levels=Levels(fused.levels.labels[group], fused.levels.n_clusters),
         proposal=proposal,
     )
+
+
+def fuse_pooled(
+    micro: MicroClusters, n_clusters: int | None, fusion: Fusion, rng: np.random.Generator
+) -> tuple[Fused, Proposal | None]:
+    """Global clusters; and why so many, if nobody said how many."""
+    if n_clusters is not None:
+        return fusion.fuse(micro, n_clusters, rng), None
+    proposal = propose(micro)
+    return fusion.fuse(micro, proposal.best, rng), proposal
 
 
 def pool(summaries: Sequence[Summary], *, by_mass: bool = True) -> MicroClusters:

@@ -11,9 +11,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
 
@@ -89,7 +91,9 @@ def by_bic(rows: FloatArray, rng: np.random.Generator) -> int:
 
     def fit(k: int) -> float:
         mixture = GaussianMixture(k, reg_covar=1e-3, random_state=integer_seed(rng), max_iter=50, tol=1e-2)
-        return -float(mixture.fit(rows).bic(rows))
+        with catch_warnings():
+            simplefilter("ignore", ConvergenceWarning)  # fifty steps are enough to compare
+            return -float(mixture.fit(rows).bic(rows))
 
     return best(rows, fit)
 

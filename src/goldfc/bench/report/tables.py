@@ -18,7 +18,8 @@ from goldfc.bench.run import Run
 GOLD = "GOLD"
 NINE = ("k-Fed", "FFCM-avg1", "FFCM-avg2", "OSFSC-SSC", "OSFSC-TSC", "FedSC", "NN-FC", "AFCL", GOLD)
 OURS = "GOLD consensus"
-RIVALS = ("pooled k-means", "coreset k-means")
+CORESET = "coreset k-means"
+RIVALS = ("pooled k-means", CORESET)
 EXTERNAL = EVALUATIONS["federated"]
 UNDEFINED = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -123,6 +124,20 @@ def change_table(name: str, runs: Sequence[Run], x: Callable[[Run], float], alon
         columns=["", *datasets, "change in the mean", "relative"],
         rows=rows,
     )
+
+
+def duel(runs: Sequence[Run], one: str, other: str) -> Text:
+    """On how many cases the mean ARI of one method is above that of another."""
+    cases = grouped((run for run in runs if run.status != "timeout"), lambda run: (run.dataset, run.split))
+    pairs = [
+        tuple(
+            score_of([run for run in own if run.method == method], "federated", "ARI").mean for method in (one, other)
+        )
+        for own in cases.values()
+    ]
+    both = [(mine, theirs) for mine, theirs in pairs if np.isfinite(mine) and np.isfinite(theirs)]
+    ahead = sum(mine > theirs for mine, theirs in both)
+    return Text(f"{one} is ahead of {other} in ARI on **{ahead} of {len(both)}** draws of the clients.")
 
 
 def ends_of(runs: Sequence[Run], x: Callable[[Run], float]) -> tuple[float, float]:

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from goldfc.bench.report.figures import draw_lines, draw_times
 from goldfc.bench.report.parts import Drawing, Heading, Panels, Part, Text
 from goldfc.bench.report.tables import (
+    CORESET,
     EXTERNAL,
+    OURS,
     change_table,
     curves_of,
     datasets_of,
+    duel,
     failure_tables,
     figure_of,
     grouped,
@@ -38,6 +41,7 @@ def clients(runs: Sequence[Run]) -> Iterator[Part]:
     for index in EXTERNAL:
         yield Heading(f"{index} against the number of clients")
         yield Panels([_score_panel(runs, dataset, index) for dataset in datasets])
+    yield duel(runs, OURS, CORESET)
     ended = [run for run in runs if run.status != "timeout"]
     yield change_table("clients", ended, number_of_clients, "of the numbers of clients")
     yield Heading("Seconds against the number of clients")

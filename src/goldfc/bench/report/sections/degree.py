@@ -7,7 +7,17 @@ from pathlib import Path
 from goldfc.bench.experiments import degree_of
 from goldfc.bench.report.figures import draw_lines
 from goldfc.bench.report.parts import Drawing, Heading, Panels, Part, Text
-from goldfc.bench.report.tables import by_dataset, change_table, curves_of, datasets_of, failure_tables, score_of
+from goldfc.bench.report.tables import (
+    CORESET,
+    OURS,
+    by_dataset,
+    change_table,
+    curves_of,
+    datasets_of,
+    duel,
+    failure_tables,
+    score_of,
+)
 from goldfc.bench.run import Run
 
 Degrees = Mapping[tuple[str, str], float]  # (data set, split) -> lambda
@@ -28,6 +38,7 @@ def degree(runs: Sequence[Run], degrees: Degrees) -> Iterator[Part]:
     for index in ("Purity", "ARI"):
         yield Heading(f"{index} against lambda")
         yield Panels([_panel(runs, degrees, dataset, index) for dataset in datasets_of(runs)])
+    yield duel(runs, OURS, CORESET)
     yield Text(CHANGE)
     yield change_table("degree", runs, lambda run: degrees[run.dataset, run.split], "of lambda")
     yield from failure_tables("degree", runs, by_dataset)
