@@ -274,7 +274,7 @@ def ward_partitions(points: list[Row], masses: Row) -> list[set[frozenset[int]]]
     clusters = [frozenset([i]) for i in range(len(points))]
     partitions = [set(clusters)]
     while len(clusters) > 1:
-        one, other = min(pairs_of(clusters), key=lambda pair: cost_of_merging(*pair, points, masses))
+        one, other = min(pairs_of(clusters), key=lambda pair: cost_of_merging(pair[0], pair[1], points, masses))
         clusters = [cluster for cluster in clusters if cluster not in (one, other)] + [one | other]
         partitions.append(set(clusters))
     return partitions

@@ -35,7 +35,7 @@ seeds = st.integers(0, 2**32)
 
 @st.composite
 def micro_clusters(draw: st.DrawFn, max_rows: int = 30, kinds: Sequence[str] | None = None) -> MicroClusters:
-    """Any centroids, with masses, and with a scatter that is none, small or as large as what the centroids lie apart."""
+    """Any centroids, with masses, and with a scatter that is none, small or as large as that of the centroids."""
     centroids = draw(rows(max_rows, kinds))
     rng = np.random.default_rng(draw(seeds))
     directions = rng.normal(size=(centroids.shape[1], centroids.shape[1])) * centroids.std(axis=0)

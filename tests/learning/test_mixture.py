@@ -40,7 +40,9 @@ def partition_of(micro: MicroClusters, seed: int, most: int = 5) -> IntArray:
     return np.unique(raw, return_inverse=True)[1].astype(np.int64)
 
 
-def parameters(micro: MicroClusters, memberships: FloatArray, trust: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def parameters(
+    micro: MicroClusters, memberships: FloatArray, trust: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The M-step, as `fit_mixture` makes it."""
     mass = memberships.T @ micro.mass
     means = memberships.T @ (micro.centroids * micro.mass[:, None]) / np.maximum(mass, 1e-300)[:, None]
@@ -60,7 +62,7 @@ def climb(micro: MicroClusters, start: IntArray, trust: float) -> Iterator[float
 # --- EM --------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(micro=micro_clusters(), seed=seeds, trust=st.sampled_from([0.0, 1.0]), diagonal=st.booleans())
 def test_em_never_lowers_the_log_likelihood_less_what_the_ridge_takes(
     micro: MicroClusters, seed: int, trust: float, diagonal: bool
@@ -72,7 +74,7 @@ def test_em_never_lowers_the_log_likelihood_less_what_the_ridge_takes(
     assert (np.diff(values) >= -1e-9).all()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(micro=micro_clusters(), seed=seeds, trust=trusts)
 def test_memberships_sum_to_one_and_labels_have_no_gaps(micro: MicroClusters, seed: int, trust: float) -> None:
     mixture = fit_mixture(standardized(micro)[0], partition_of(micro, seed), trust)
@@ -82,7 +84,7 @@ def test_memberships_sum_to_one_and_labels_have_no_gaps(micro: MicroClusters, se
     assert sorted(set(mixture.labels)) == list(range(mixture.labels.max() + 1))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(micro=micro_clusters(max_rows=12), seed=seeds, trust=trusts, diagonal=st.booleans())
 def test_memberships_and_log_likelihood_equal_their_naive_twin(
     micro: MicroClusters, seed: int, trust: float, diagonal: bool
@@ -257,7 +259,7 @@ def in_other_units(micro: MicroClusters, scale: FloatArray, shift: FloatArray) -
     return MicroClusters(micro.centroids * scale + shift, micro.mass, micro.scatter * np.outer(scale, scale))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("scale", "shift"),
     [([1e6, 1.0, 1.0], [0.0] * 3), ([1.0, 1e-6, 1.0], [0.0] * 3), ([1.0] * 3, [0.0, 0.0, 1e6]), ([1e6] * 3, [1e6] * 3)],
@@ -279,17 +281,18 @@ def test_a_feature_twice_as_often_is_still_one_cluster_structure() -> None:
     assert len(np.unique(np.column_stack([truth, fused.labels]), axis=0)) == 3
 
 
-def with_column(column: FloatArray) -> FloatArray:
+def with_column(value: float, rounding: float = 0.0) -> FloatArray:
+    column = value * (1.0 + np.arange(60) % 7 * rounding)
     X, _ = blobs(3, 60, 2, seed=0)
     return np.column_stack([X, column])
 
 
 DEGENERATE = {
-    "a constant column": with_column(np.full(60, 0.1)),
-    "a large constant column": with_column(np.full(60, 1.7e18)),
-    "a column constant up to rounding": with_column(0.1 + np.arange(60) % 3 * 1e-17),
-    "a large column constant up to rounding": with_column(1.7e18 * (1.0 + np.arange(60) % 7 * 1e-16)),
-    "a huge column constant up to rounding": with_column(1e30 * (1.0 + np.arange(60) % 7 * 1e-16)),
+    "a constant column": with_column(0.1),
+    "a large constant column": with_column(1.7e18),
+    "a column constant up to rounding": with_column(0.1, 1e-16),
+    "a large column constant up to rounding": with_column(1.7e18, 1e-16),
+    "a huge column constant up to rounding": with_column(1e30, 1e-16),
     "duplicate centroids": np.repeat(blobs(3, 6, 2, seed=0)[0], 10, axis=0),
     "one feature": blobs(3, 60, 1, seed=0)[0],
     "two micro-clusters": np.array([[0.0, 1.0], [2.0, 3.0]]),
@@ -326,6 +329,8 @@ def test_degenerate_features_give_numbers_and_no_warning(case: str, diagonal: bo
 @pytest.mark.parametrize("case", [case for case in DEGENERATE if "column" in case])
 def test_a_column_in_which_nothing_varies_changes_no_label(case: str) -> None:
     X = DEGENERATE[case]
-    without = find_consensus(MicroClusters(X[:, :2], np.ones(60), np.zeros((2, 2))), 3, np.random.default_rng(0))
-    fused = find_consensus(MicroClusters(X, np.ones(60), np.zeros((3, 3))), 3, np.random.default_rng(0))
+    without = find_consensus(
+        MicroClusters(X[:, :2], np.ones(60), np.zeros((2, 2))), 3, np.random.default_rng(0), starts=3
+    )
+    fused = find_consensus(MicroClusters(X, np.ones(60), np.zeros((3, 3))), 3, np.random.default_rng(0), starts=3)
     np.testing.assert_array_equal(fused.labels, without.labels)

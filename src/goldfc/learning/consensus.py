@@ -125,6 +125,7 @@ def agreement(partitions: csr_array, mass: FloatArray, labels: IntArray) -> Floa
 
 
 def best_of_each(levels: Sequence[Sequence[Mixture]]) -> Levels:
-    """For people to look at: of every granularity the mixture that fits best."""
+    """For people to look at: of every granularity the mixture that fits best, from fine to coarse."""
     best = [max(level, key=lambda mixture: mixture.log_likelihood).labels for level in levels]
+    best.sort(key=lambda labels: -labels.max())  # a fine mixture may have lost more of its clusters than a coarse one
     return Levels(np.column_stack(best), tuple(int(labels.max()) + 1 for labels in best))

@@ -147,16 +147,18 @@ def whiten(points: FloatArray, covariance: FloatArray) -> FloatArray:
 def standardized(micro: MicroClusters) -> tuple[MicroClusters, FloatArray]:
     """All rows with mean 0 and variance 1 in every feature, and the scale that was divided by.
 
-    A feature in which nothing varies keeps its scale.
+    A feature that is constant, up to rounding, is 0 everywhere; its scale is the size of its values.
     """
-    mean = np.average(micro.centroids, axis=0, weights=micro.mass)
-    centred = micro.centroids - mean
+    centred = micro.centroids - np.average(micro.centroids, axis=0, weights=micro.mass)
     own = micro.scatter if micro.scatter.ndim == 1 else np.diagonal(micro.scatter)
     variance = (micro.mass @ centred**2 + own) / micro.total_mass
-    noise = ROUNDING * np.abs(micro.centroids).max(axis=0)
-    scale = np.where(variance > noise**2, np.sqrt(variance), 1.0)
-    scatter = micro.scatter / (scale**2 if micro.scatter.ndim == 1 else np.outer(scale, scale))
-    return MicroClusters(centred / scale, micro.mass, scatter), scale
+    largest = np.abs(micro.centroids).max(axis=0)
+    varies = variance > (ROUNDING * largest) ** 2
+    scale = np.where(varies, np.sqrt(variance), np.where(largest > 0.0, largest, 1.0))
+    full = micro.scatter.ndim == 2
+    scatter = micro.scatter / (np.outer(scale, scale) if full else scale**2)
+    scatter = np.where(np.outer(varies, varies) if full else varies, scatter, 0.0)
+    return MicroClusters(np.where(varies, centred / scale, 0.0), micro.mass, scatter), scale
 
 
 def shape_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> FloatArray:
@@ -179,6 +181,12 @@ def spread_around_means(micro: MicroClusters, labels: IntArray) -> FloatArray:
     mass = np.bincount(labels, weights=micro.mass).astype(np.float64)
     covariance = covariance_inside(unit, means_of(unit.centroids, labels, unit.mass), mass, trust=1.0)
     return covariance * (scale**2 if covariance.ndim == 1 else np.outer(scale, scale))
+
+
+def round_covariance(covariance: FloatArray) -> FloatArray:
+    """The same variance in all features: distances that undo it are plain ones, but for their scale."""
+    variance = covariance if covariance.ndim == 1 else np.diagonal(covariance)
+    return np.full(len(variance), variance.mean())
 
 
 def means_of(points: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from goldfc.learning.mixture import MicroClusters, covariance_of_all, fit_mixtur
 from goldfc.learning.thinning import grow_tree
 
 # How many observations a micro-cluster counts as.
-OBSERVATIONS = 1.5
+OBSERVATIONS = 1.6
 # Every k up to here is tried; above, steps of an eighth, and then every k around the best.
 EVERY_ONE_UP_TO = 12
 MOST = 100
@@ -77,7 +77,8 @@ def climb(evidence: Callable[[int], float], most: int) -> dict[int, float]:
     k = 2
     while k <= most and k <= max(EVERY_ONE_UP_TO, FAR_ENOUGH * best_of(curve)):
         curve[k] = evidence(k)
-        k += max(1, k // 8) if k >= EVERY_ONE_UP_TO else 1
+        step = max(1, k // 8) if k >= EVERY_ONE_UP_TO else 1
+        k = min(k + step, most) if k < most else k + 1
     while missing := [k for k in around(best_of(curve), curve) if k not in curve]:
         curve |= {k: evidence(k) for k in missing}
     return curve

@@ -1,7 +1,7 @@
 """The two ways to fuse: what each asks of the clients, and how it makes global clusters of their micro-clusters."""
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -20,6 +20,11 @@ class Fusion(Protocol):
     @property
     def task(self) -> Task:
         """What is asked of every client."""
+        ...
+
+    @property
+    def plain_distances(self) -> bool:
+        """Whether new rows go to the centroid that is nearest as the crow flies, or undo the covariance in clusters."""
         ...
 
     @property
@@ -48,6 +53,7 @@ class Consensus:
     granularities: tuple[float, ...] = GRANULARITIES
     starts: int = STARTS
     at_most: int | None = 20_000
+    plain_distances: ClassVar[bool] = False
 
     @property
     def task(self) -> Task:
@@ -66,6 +72,7 @@ class Remc:
     learning: Learning = Learning()  # noqa: RUF009 (frozen)
     tolerance: float | None = None
     at_most: int | None = None
+    plain_distances: ClassVar[bool] = True
 
     @property
     def task(self) -> Task:

@@ -28,6 +28,8 @@ from goldfc.learning.proposal import Candidate, Proposal
 LARGEST_MASS = 10**8
 # How far a shape may be from symmetric, and from having no negative variance in any direction: rounding.
 ROUNDING = 1e-9
+# Numbers below this have fewer digits than others, and are as good as zero.
+FEWER_DIGITS = 1e-290
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,8 @@ def is_covariance(shape: FloatArray) -> bool:
     """Whether there are rows that lie like this, up to rounding."""
     if shape.ndim == 1:
         return bool((shape >= 0.0).all())
-    scale = np.sqrt(np.abs(np.diagonal(shape)))
-    scale = np.where(scale > 0.0, scale, 1.0)
+    variance = np.abs(np.diagonal(shape))
+    scale = np.where(variance > FEWER_DIGITS, np.sqrt(variance), 1.0)
     relative = shape / np.outer(scale, scale)
     if np.abs(relative - relative.T).max() > ROUNDING:
         return False

@@ -12,7 +12,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.learning.consensus import Fused
 from goldfc.learning.granularity import Levels
-from goldfc.learning.mixture import MicroClusters, means_of, no_scatter, spread_around_means, whiten
+from goldfc.learning.mixture import MicroClusters, means_of, no_scatter, round_covariance, spread_around_means, whiten
 from goldfc.learning.proposal import Proposal, propose
 from goldfc.learning.thinning import thin
 from goldfc.protocol.federation import Port
@@ -55,13 +55,16 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
     # One thread: sums that are made by several depend in their last digits on how many there are.
     with threadpool_limits(limits=1):
         fused, proposal = fuse_pooled(merge(micro, group), n_clusters, fusion, rng)
-    labels = fused.labels[group]
-    centroids = means_of(micro.centroids, labels, micro.mass)
-    covariance = spread_around_means(micro, labels)
+        labels = fused.labels[group]
+        centroids = means_of(micro.centroids, labels, micro.mass)
+        covariance = spread_around_means(micro, labels)
+        if fusion.plain_distances:
+            covariance = round_covariance(covariance)
+        reach = reach_of(micro, centroids, covariance, labels)
     return Model(
         centroids=centroids,
         covariance=covariance,
-        reach=reach_of(micro, centroids, covariance, labels),
+        reach=reach,
         clients=tuple(summary.client for summary in summaries),
         micro_counts=counts,
         micro_labels=labels,
@@ -105,17 +108,19 @@ def pool(summaries: Sequence[Summary], *, by_mass: bool = True) -> MicroClusters
 
 
 def thin_by_client(micro: MicroClusters, counts: Sequence[int], at_most: int | None) -> IntArray:
-    """Which of at most `at_most` groups (one per client at least) every micro-cluster joins: all keep the same share.
+    """Which of at most `at_most` groups (one per client at least) every micro-cluster joins; all keep the same share.
 
     Only micro-clusters of one client are merged, so that the time grows with the number of clients and no faster.
     """
     total = sum(counts)
     if at_most is None or total <= at_most:
         return np.arange(total, dtype=np.int64)
+    # One for every client; what is left is shared by how many more each has.
+    spare, more = max(0, at_most - len(counts)), total - len(counts)
     groups, start, first = [], 0, 0
     for count in counts:
         own = slice(start, start + count)
-        group = thin(micro.centroids[own], micro.mass[own], max(1, count * at_most // total))
+        group = thin(micro.centroids[own], micro.mass[own], 1 + (count - 1) * spare // max(more, 1))
         groups.append(first + group)
         start, first = start + count, first + int(group.max()) + 1
     return np.concatenate(groups)
@@ -161,14 +166,13 @@ def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
 def reach_of(micro: MicroClusters, centroids: FloatArray, covariance: FloatArray, labels: IntArray) -> FloatArray:
     """How far every cluster goes: to its outermost micro-centroid, and a margin for the rows around it.
 
-    Where no shape is known, rows are taken to lie around their micro-centroid as these lie around the centroid.
+    Where no shape is known, rows are taken to lie around their micro-centroid as the covariance has it.
     """
     distance = np.linalg.norm(whiten(micro.centroids - centroids[labels], covariance), axis=1)
     within = micro.scatter if micro.scatter.ndim == 1 else np.diagonal(micro.scatter)
     variance = covariance if covariance.ndim == 1 else np.diagonal(covariance)
-    spread = np.sqrt((within / variance).sum() / micro.total_mass)
-    if not micro.scatter.any():
-        spread = np.sqrt(micro.mass @ distance**2 / micro.total_mass)
+    mean_square = (within / variance).sum() / micro.total_mass if within.any() else len(variance)
+    spread = np.sqrt(mean_square)
     outermost = np.zeros(len(centroids))
     np.maximum.at(outermost, labels, distance)
     return np.asarray(outermost + MARGIN * spread)

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.methods import METHODS, VARIANTS
+from goldfc.bench.methods import METHODS, VARIANTS, method_named
 from goldfc.bench.methods.protocol import Answer, Method
 from goldfc.bench.score import ari
 from goldfc.errors import GoldError
@@ -19,8 +20,9 @@ PAPERS_NAMES = (
     "k-Fed", "FFCM-avg1", "FFCM-avg2", "OSFSC-SSC", "OSFSC-TSC", "FedSC", "NN-FC", "AFCL", "GOLD",
     "pooled k-means", "coreset k-means",
 )  # fmt: skip
-# AFCL finds its own number of clusters.
-OWN_K = {"AFCL"}
+OUR_NAMES = ("GOLD consensus",)
+# These find, or choose, their own number of clusters.
+OWN_K = {"AFCL", "k chosen on pooled rows"}
 LAWS: list[Callable[[Method], None]] = []
 
 
@@ -170,10 +172,41 @@ def test_law(name: str, check: Callable[[Method], None]) -> None:
     check(ALL[name])
 
 
-def test_every_method_of_the_papers_tables_is_there_and_checked() -> None:
-    assert sorted(METHODS) == sorted(PAPERS_NAMES)
+def test_every_method_is_there_and_checked() -> None:
+    assert sorted(METHODS) == sorted(PAPERS_NAMES + OUR_NAMES)
     assert len(LAWS) >= 7
     for name, method in ALL.items():
         assert method.name == name
         assert type(method).__doc__
         assert method.uploads_rows in ("never", "lone", "all")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"partitions": "mixtures and MCPL"},
+        {"partitions": "MCPL"},
+        {"partitions": "best mixture"},
+        {"withhold": ("mass", "shape"), "most": None, "rows_each": 1, "max_epochs": 30},
+        {"granularities": (1.0,), "starts": 1},
+        {"granularities": [1.0, 2.0]},
+    ],
+)
+def test_every_part_of_the_consensus_can_be_replaced(settings: dict[str, Any]) -> None:
+    labels, answer, _ = run(method_named("GOLD consensus ablated", settings), federation())
+    assert all(len(own) == 60 for own in labels.values())
+    assert len(answer.centroids) <= 4
+
+
+def test_the_consensus_as_it_is_equals_the_one_with_nothing_replaced() -> None:
+    whole, _, _ = run(ALL["GOLD consensus"], federation())
+    same, _, _ = run(ALL["GOLD consensus ablated"], federation())
+    for name, own in whole.items():
+        np.testing.assert_array_equal(own, same[name])
+
+
+def test_a_consensus_that_is_not_told_the_number_of_clusters_proposes_it() -> None:
+    labels, answer, _ = run(method_named("GOLD consensus", {"given_k": False}), federation(), n_clusters=99)
+    assert answer.details is not None
+    assert answer.details["proposed"][0] == len(answer.centroids) == len(set(np.concatenate(list(labels.values()))))
+    assert answer.details["proposed"][0] == 4

@@ -24,6 +24,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.bench.methods.gold import GoldConsensus
 from goldfc.bench.methods.pooled import PooledKMeans, PooledSite
 from goldfc.bench.methods.protocol import Answer, UploadsRows, in_name_order, integer_seed, n_distinct
+from goldfc.errors import TooFewMicroClusters
 from goldfc.protocol.federation import Port
 from goldfc.protocol.message import Message
 
@@ -48,12 +49,13 @@ class ChosenK:
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:  # noqa: ARG002 (it is not told)
         """The program of the server."""
-        rows = np.vstack([answer.arrays["rows"] for _, answer in in_name_order(port.ask(Message("upload")))])
+        uploads = in_name_order(port.ask(Message("upload")))
+        rows = np.vstack([upload.arrays["rows"] for _, upload in uploads])
         chosen = CRITERIA[self.by](sample(rows, rng), rng)
         method = GoldConsensus() if self.then == GoldConsensus.name else PooledKMeans()
         answer = method.serve(port, chosen, rng)
         details = {**(answer.details or {}), "proposed": [chosen]}
-        return Answer(answer.centroids, answer.uplinks, details, answer.predict)
+        return Answer(answer.centroids, len(uploads) + answer.uplinks, details, answer.predict)
 
 
 class ChosenKSite:
@@ -103,7 +105,7 @@ def by_gap(rows: FloatArray, rng: np.random.Generator) -> int:
     axes = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2]
     turned = rows @ axes.T
     boxes = [rng.uniform(turned.min(axis=0), turned.max(axis=0), turned.shape) @ axes for _ in range(REFERENCES)]
-    tried = [k for k in TRIED if k < n_distinct(rows)]
+    tried = possible(rows)
     gaps: list[float] = []
     errors: list[float] = []
     for k in tried:
@@ -118,7 +120,17 @@ def by_gap(rows: FloatArray, rng: np.random.Generator) -> int:
 
 def best(rows: FloatArray, quality: Callable[[int], float]) -> int:
     """Of all k that there are rows for, the one of the highest quality."""
-    return max((k for k in TRIED if k < n_distinct(rows)), key=quality)
+    return max(possible(rows), key=quality)
+
+
+def possible(rows: FloatArray) -> list[int]:
+    """All k that there are rows for."""
+    distinct = n_distinct(rows)
+    if distinct < 3:
+        raise TooFewMicroClusters(
+            f"There are only {distinct} different rows: nothing to choose a number of clusters by."
+        )
+    return [k for k in TRIED if k < distinct]
 
 
 def log_scatter(rows: FloatArray, k: int, rng: np.random.Generator) -> float:

@@ -1,0 +1,114 @@
+"""What a summary may hold: every refusal is a sentence, and what honest clients send is never refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from goldfc import Consensus, Summary, summarize
+from goldfc._types import FloatArray
+from goldfc.errors import BadMessage
+from goldfc.learning.mixture import MOST_FEATURES_FOR_CORRELATIONS
+from goldfc.protocol.message import LARGEST_MASS, Message, is_covariance
+from strategies import rows, seeds
+
+MANY = MOST_FEATURES_FOR_CORRELATIONS + 1
+
+
+@pytest.mark.parametrize(
+    ("mass", "sentence"),
+    [
+        ([1], r"must hold one mass per micro-cluster, 2; it has the shape \(1,\)"),
+        ([[1, 2]], r"must hold one mass per micro-cluster, 2; it has the shape \(1, 2\)"),
+        (3, r"must hold one mass per micro-cluster, 2; it has the shape \(\)"),
+        ([0, 1], "masses that are not whole numbers from 1 to 100000000"),
+        ([-1, 1], "masses that are not whole numbers from 1 to 100000000"),
+        ([1.5, 1], "masses that are not whole numbers from 1 to 100000000"),
+        ([np.nan, 1], "masses that are not whole numbers from 1 to 100000000"),
+        ([np.inf, 1], "masses that are not whole numbers from 1 to 100000000"),
+        ([LARGEST_MASS + 1, 1], "masses that are not whole numbers from 1 to 100000000"),
+        (["many", "few"], "holds masses that are not numbers"),
+    ],
+)
+def test_masses_that_no_rows_have_are_refused(mass: Any, sentence: str) -> None:
+    with pytest.raises(BadMessage, match=f"The summary of client 'a' .*{sentence}"):
+        Summary("a", np.ones((2, 2)), np.array(mass))
+    message = Message("summary", {"centroids": np.ones((2, 2)), "mass": np.array(mass)}, {"client": "a"})
+    with pytest.raises(BadMessage, match=sentence):
+        Summary.from_message(message)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        (np.eye(3), "must hold a shape of 2 x 2 numbers; it has 3 x 3"),
+        (np.ones(2), "must hold a shape of 2 x 2 numbers; it has 2"),
+        (np.ones((1, 2, 2)), "must hold a shape of 2 x 2 numbers; it has 1 x 2 x 2"),
+        ([[np.nan, 0.0], [0.0, 1.0]], "a shape with numbers that are not finite or too large"),
+        ([[np.inf, 0.0], [0.0, 1.0]], "a shape with numbers that are not finite or too large"),
+        ([[1e201, 0.0], [0.0, 1.0]], "a shape with numbers that are not finite or too large"),
+        ([[1.0, 0.5], [0.4, 1.0]], "a shape that no rows can have: it is not symmetric, or some direction would have"),
+        ([[-1.0, 0.0], [0.0, 1.0]], "a shape that no rows can have"),
+        ([[1.0, 2.0], [2.0, 1.0]], "a shape that no rows can have"),
+        ([[0.0, 1.0], [1.0, 0.0]], "a shape that no rows can have"),
+        ([["wide", "thin"], ["thin", "wide"]], "holds a shape .*not numbers"),
+    ],
+)
+def test_shapes_that_no_rows_have_are_refused(shape: Any, sentence: str) -> None:
+    with pytest.raises(BadMessage, match=f"The summary of client 'a' .*{sentence}"):
+        Summary("a", np.ones((2, 2)), shape=np.array(shape))
+    message = Message("summary", {"centroids": np.ones((2, 2)), "shape": np.array(shape)}, {"client": "a"})
+    with pytest.raises(BadMessage, match=sentence):
+        Summary.from_message(message)
+
+
+def test_with_many_features_a_shape_is_variances() -> None:
+    centroids = np.zeros((2, MANY))
+    np.testing.assert_array_equal(Summary("a", centroids, shape=np.ones(MANY)).shape, np.ones(MANY))
+    with pytest.raises(BadMessage, match=f"must hold a shape of {MANY} numbers; it has {MANY} x {MANY}"):
+        Summary("a", centroids, shape=np.eye(MANY))
+    with pytest.raises(BadMessage, match="a shape that no rows can have"):
+        Summary("a", centroids, shape=np.full(MANY, -1.0))
+
+
+def test_whole_masses_are_taken_in_any_kind_of_number() -> None:
+    for mass in (np.array([3, 4], dtype=np.int32), np.array([3.0, 4.0]), np.array([3, 4], dtype=np.uint8)):
+        taken = Summary("a", np.ones((2, 2)), mass).mass  # type: ignore[arg-type]
+        assert taken is not None
+        assert taken.dtype == np.int64
+        assert taken.tolist() == [3, 4]
+    largest = Summary("a", np.ones((1, 1)), np.array([LARGEST_MASS])).mass
+    assert largest is not None
+    assert largest.tolist() == [LARGEST_MASS]
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e-6, 1.0, 1e6, 1e90])
+def test_a_covariance_is_one_in_all_units(scale: float) -> None:
+    apart = np.random.default_rng(0).normal(size=(50, 3)) * np.array([1.0, scale, 1.0])
+    honest = apart.T @ apart
+    assert is_covariance(honest)
+    assert is_covariance(np.zeros((3, 3)))
+    dishonest = honest.copy()
+    dishonest[0, 1] = dishonest[1, 0] = 1.1 * np.sqrt(honest[0, 0] * honest[1, 1])
+    assert not is_covariance(dishonest)
+
+
+@settings(max_examples=100, deadline=None)
+@given(X=rows(), seed=seeds)
+def test_what_an_honest_client_sends_is_never_refused(X: FloatArray, seed: int) -> None:
+    summary, _ = summarize(X, "a", Consensus().task, np.random.default_rng(seed))
+    back = Summary.from_message(summary.to_message())
+    assert back.mass is not None
+    assert back.shape is not None
+    assert back.mass.sum() == len(X)
+    assert len(back.centroids) <= max(1, len(X) // 5)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-158, 1e-100, 1e-30, 1e30, 1e99])
+def test_tiny_and_huge_rows_can_be_sent(size: float) -> None:
+    for seed in range(10):
+        X = np.random.default_rng(seed).normal(size=(seed + 2, 3)) * size
+        summary, _ = summarize(X, "a", Consensus().task, np.random.default_rng(seed))
+        assert summary.shape is not None
+        assert np.isfinite(summary.shape).all()
