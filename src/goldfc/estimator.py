@@ -137,8 +137,8 @@ class GOLD(ClusterMixin, BaseEstimator):
         return self
 
     def _fusion(self) -> Fusion:
-        unknown = [part for part in self.withhold if part not in get_args(Part)]
-        if isinstance(self.withhold, str) or unknown:
+        parts = self.withhold if isinstance(self.withhold, Collection) else [None]
+        if isinstance(parts, str) or any(part not in get_args(Part) for part in parts):
             raise BadSettings(f"withhold must be a tuple of 'mass' and 'shape', or empty, got {self.withhold!r}.")
         return fusion_with(
             self.fusion,

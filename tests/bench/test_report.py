@@ -93,8 +93,8 @@ def unknown_rows() -> Iterator[Run]:
         settings = {"given_k": False}
         yield make_run("iris", OURS, seed, 0.54, settings=settings, details={"proposed": [proposed, 3]})
     for by, score in (("silhouette", 0.5), ("gap", 0.4)):
-        settings = {"by": by, "then": OURS}
-        yield make_run("iris", "k chosen on pooled rows", score=score, settings=settings, details={"proposed": [2]})
+        choice = {"by": by, "then": OURS}
+        yield make_run("iris", "k chosen on pooled rows", score=score, settings=choice, details={"proposed": [2]})
     for clusters, proposed in ((2, 2), (7, 8)):
         yield make_run(
             f"separate-{clusters}-0",

@@ -129,7 +129,7 @@ class Summary:
 
     def __post_init__(self) -> None:
         """Refuse what no server could use."""
-        object.__setattr__(self, "centroids", self._numbers("centroids", self.centroids))
+        object.__setattr__(self, "centroids", self._numbers("centroids that are", self.centroids))
         if self.centroids.ndim != 2 or 0 in self.centroids.shape:
             raise BadMessage(
                 f"The summary of client {self.client!r} must hold a table of centroids, "
@@ -141,15 +141,15 @@ class Summary:
                 f"{LARGEST_VALUE:g} in size."
             )
         if self.mass is not None:
-            object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses", self.mass)))
+            object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
         if self.shape is not None:
-            object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape", self.shape)))
+            object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
 
     def _numbers(self, what: str, values: NDArray[Any]) -> FloatArray:
         try:
             return np.require(values, np.float64, ["C"])
         except (TypeError, ValueError) as error:
-            raise BadMessage(f"The summary of client {self.client!r} holds {what} that are not numbers.") from error
+            raise BadMessage(f"The summary of client {self.client!r} holds {what} not numbers.") from error
 
     def _checked_mass(self, mass: FloatArray) -> IntArray:
         if mass.shape != (len(self.centroids),):

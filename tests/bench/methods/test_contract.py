@@ -9,11 +9,15 @@ import pytest
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.methods import METHODS, VARIANTS, method_named
+from goldfc.bench.methods.ablation import AblatedFusion
 from goldfc.bench.methods.protocol import Answer, Method
 from goldfc.bench.score import ari
 from goldfc.errors import GoldError
+from goldfc.learning.consensus import GRANULARITIES, STARTS, fit_levels
+from goldfc.learning.mixture import MicroClusters
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.message import Message
+from strategies import KINDS
 
 ALL = METHODS | VARIANTS
 PAPERS_NAMES = (
@@ -210,3 +214,12 @@ def test_a_consensus_that_is_not_told_the_number_of_clusters_proposes_it() -> No
     assert answer.details is not None
     assert answer.details["proposed"][0] == len(answer.centroids) == len(set(np.concatenate(list(labels.values()))))
     assert answer.details["proposed"][0] == 4
+
+
+def test_the_best_mixture_is_of_those_with_as_many_clusters_as_were_asked_for() -> None:
+    X = KINDS["far apart"](np.random.default_rng(0), (40, 1))  # fine mixtures lose more of their clusters here
+    micro = MicroClusters(X, np.ones(40), np.zeros((1, 1)))
+    fused = AblatedFusion(partitions="best mixture").fuse(micro, 3, np.random.default_rng(0))
+    mixtures = fit_levels(micro, 3, np.random.default_rng(0), granularities=GRANULARITIES, starts=STARTS)
+    best = max(mixtures[-1], key=lambda mixture: mixture.log_likelihood)
+    np.testing.assert_array_equal(fused.labels, best.labels)

@@ -149,7 +149,7 @@ class AblatedFusion(Consensus):
         )
         levels = best_of_each(mixtures)
         if self.partitions == "best mixture":
-            labels = levels.labels[:, -1]
+            labels = best_of_each(mixtures[-1:]).labels[:, 0]  # the last have k clusters
             return Fused(labels, np.ones(len(labels)), levels)
         memberships = [mixture.memberships for level in mixtures for mixture in level]
         if "MCPL" in self.partitions:
