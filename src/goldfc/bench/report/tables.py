@@ -24,6 +24,7 @@ EXTERNAL = EVALUATIONS["federated"]
 UNDEFINED = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 LONGEST_REASON = 160
+NEAR_CHANCE = 0.02  # an ARI below this falls or rises by no share of itself that means anything
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -114,7 +115,7 @@ def change_table(name: str, runs: Sequence[Run], x: Callable[[Run], float], alon
         ends = [ends_of([run for run in runs if (run.method, run.dataset) == (method, own)], x) for own in datasets]
         cells = [f"{number(low)} to {number(high)}" for low, high in ends]
         changes = [high - low for low, high in ends]
-        relative = [(high - low) / low for low, high in ends]
+        relative = [(high - low) / low for low, high in ends if low > NEAR_CHANCE]
         rows.append(
             entries(method, *cells, number(figure_of(changes).mean, "+z.3f"), number(figure_of(relative).mean, "+.0%"))
         )
