@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from goldfc.bench.datasets import data_folder
 from goldfc.cli import main
-
-needs_data = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not on this machine"
-)
+from needs import needs_splits
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -27,7 +23,7 @@ def test_the_demo_ends_in_a_table_and_a_report(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_size > 50_000
 
 
-@needs_data
+@needs_splits
 def test_bench_paper_writes_its_page_and_rows(tmp_path: Path) -> None:
     code, output = run("bench", "paper", "--seeds", "2", "--dataset", "EC", "--jobs", "1", "--out", str(tmp_path))
     assert code == 0

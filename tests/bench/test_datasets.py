@@ -12,14 +12,9 @@ import pytest
 from goldfc.bench import datasets
 from goldfc.bench.datasets import DATASETS, Table, data_folder, fetch, load, load_split, synthetic
 from goldfc.errors import DataNotFound
+from needs import needs_data, needs_splits
 
 # Fetched sets may have their rows in another order; with the paper's splits come the very files they point into.
-needs_data = pytest.mark.skipif(
-    not (data_folder() / "full").is_dir(), reason="the ten sets are not here: `goldfc data fetch`, or set GOLDFC_DATA"
-)
-needs_splits = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not here: set GOLDFC_DATA"
-)
 every_set = pytest.mark.parametrize("name", DATASETS)
 
 

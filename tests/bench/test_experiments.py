@@ -5,22 +5,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from goldfc.bench.datasets import data_folder
 from goldfc.bench.experiments import EXPERIMENTS
 from goldfc.bench.methods import METHODS
 from goldfc.bench.run import Rows
 from goldfc.cli import EXPERIMENT_HELP, main
-
-needs_data = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not on this machine"
-)
+from needs import needs_splits
 
 
 def test_every_experiment_has_a_command() -> None:
     assert sorted(EXPERIMENT_HELP) == sorted(EXPERIMENTS)
 
 
-@needs_data
+@needs_splits
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_quick_form_makes_a_row_for_every_run(name: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["bench", name, "--quick", "--jobs", "1", "--out", str(tmp_path)])
@@ -34,7 +30,7 @@ def test_the_quick_form_makes_a_row_for_every_run(name: str, tmp_path: Path) -> 
     assert name in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
-@needs_data
+@needs_splits
 def test_the_picture_is_made_and_drawn(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["bench", "picture", "--quick", "--out", str(tmp_path)]).exit_code == 0
     assert (tmp_path / "picture.json").stat().st_size > 1000

@@ -4,13 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from goldfc.bench.datasets import data_folder
 from goldfc.bench.paper import EVALUATIONS, Cell, Figure, agreement, as_markdown, compare, paper_figures
 from goldfc.bench.run import Job, Rows, Run, run_jobs
-
-needs_data = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not on this machine"
-)
+from needs import needs_splits
 
 
 def make_run(seed: int, score: float, status: str = "done") -> Run:
@@ -76,7 +72,7 @@ def test_the_page_names_every_disagreement_and_failure() -> None:
         assert (cell.sentence in page) == (not cell.agrees)
 
 
-@needs_data
+@needs_splits
 def test_gold_agrees_with_the_paper_on_its_own_splits(tmp_path: Path) -> None:
     jobs = [Job(name, "paper", "GOLD", seed) for name in ("EC", "VE", "YE") for seed in range(6)]
     runs = run_jobs(jobs, Rows(tmp_path / "rows.jsonl"), 1, lambda _: None)

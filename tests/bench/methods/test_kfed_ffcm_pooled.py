@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.datasets import data_folder, load, load_split
+from goldfc.bench.datasets import load, load_split
 from goldfc.bench.methods import ffcm
 from goldfc.bench.methods.ffcm import FFCM, FFCMAverage, FFCMKMeans
 from goldfc.bench.methods.kfed import KFed, KFedSite, careful_starts, core_sets, farthest_first, lloyd, means_of
@@ -23,10 +23,8 @@ from goldfc.errors import BadSettings, GoldError, TooFewMicroClusters
 from goldfc.model import nearest
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.message import Message
+from needs import needs_splits
 
-needs_data = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not on this machine"
-)
 everyone = pytest.mark.parametrize(
     "method", [KFed(), FFCMAverage(), FFCMKMeans(), PooledKMeans()], ids=lambda method: str(method.name)
 )
@@ -66,7 +64,7 @@ def truth_of_blobs(per_client: int = 2) -> IntArray:
 # --- figures ---
 
 
-@needs_data
+@needs_splits
 @pytest.mark.parametrize(
     ("name", "method", "seeds", "expected"),
     [

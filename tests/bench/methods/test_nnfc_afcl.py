@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.datasets import data_folder, load, load_split
+from goldfc.bench.datasets import load, load_split
 from goldfc.bench.methods import nnfc
 from goldfc.bench.methods._afcl_kernels import interact
 from goldfc.bench.methods.afcl import AFCL, AFCLSite, Heard, attend, merged, moved, shares
@@ -17,10 +17,7 @@ from goldfc.bench.score import ari, purity
 from goldfc.errors import BadSettings, GoldError
 from goldfc.protocol.federation import LocalPort, Participant, generator
 from goldfc.protocol.message import Message
-
-needs_data = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not on this machine"
-)
+from needs import needs_splits
 
 
 class WatchedPort(LocalPort):
@@ -59,7 +56,7 @@ def mean_scores(method: Method, name: str, n_seeds: int) -> tuple[float, float]:
 # --- the figures ---
 
 
-@needs_data
+@needs_splits
 @pytest.mark.parametrize(("name", "figures"), [("EC", (0.66, 0.45)), ("US", (0.46, 0.11)), ("VE", (0.355, 0.053))])
 def test_nnfc_scores_as_the_authors_code_does(name: str, figures: tuple[float, float]) -> None:
     found = mean_scores(NNFC(), name, 8)
@@ -67,13 +64,13 @@ def test_nnfc_scores_as_the_authors_code_does(name: str, figures: tuple[float, f
     assert found[1] == pytest.approx(figures[1], abs=0.08)
 
 
-@needs_data
+@needs_splits
 @pytest.mark.parametrize(("name", "majority"), [("US", 0.337), ("VE", 0.298)])
 def test_afcl_ends_in_one_cluster_after_the_authors_100_rounds(name: str, majority: float) -> None:
     assert mean_scores(AFCL(), name, 3) == pytest.approx((majority, 0.0), abs=0.0006)
 
 
-@needs_data
+@needs_splits
 def test_afcl_has_clusters_after_30_rounds() -> None:
     assert mean_scores(AFCL(max_rounds=30), "EC", 8) == pytest.approx((0.72, 0.36), abs=0.06)
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import LassoLars
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.datasets import data_folder, load, load_split
+from goldfc.bench.datasets import load, load_split
 from goldfc.bench.methods._kernels import sparse_self_expression
 from goldfc.bench.methods.fedsc import FedSC, encode, improved, kernel, nearest_similarities, objective
 from goldfc.bench.methods.osfsc import (
@@ -25,13 +25,11 @@ from goldfc.bench.methods.spectral import DENSE, normalised, spectral_clusters, 
 from goldfc.bench.score import ari, purity
 from goldfc.errors import BadRows, BadSettings, GoldError, TooFewMicroClusters
 from goldfc.protocol.federation import LocalPort, generator
+from needs import needs_splits
 from strategies import KINDS
 
 METHODS: list[Method] = [OSFSCSparse(), OSFSCThreshold(), FedSC()]
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-needs_data = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not on this machine"
-)
 
 
 @pytest.fixture(autouse=True)
@@ -285,7 +283,7 @@ def test_more_clusters_than_rows_are_refused(method: Method) -> None:
 # --- Scores on the paper's own splits, beside those of a prototype that shares no code with this ---
 
 
-@needs_data
+@needs_splits
 @pytest.mark.parametrize(
     ("method", "name", "expected_purity", "expected_ari"),
     [
@@ -323,7 +321,7 @@ def kernel_error(name: str, rbf_c: float, n_atoms: int | None, seed: int) -> flo
 
 
 # rbf_c here makes s2 what it is for all rows together, as in the authors' code; so is the number of atoms.
-@needs_data
+@needs_splits
 @pytest.mark.parametrize(("name", "rbf_c", "n_atoms", "expected"), [("EC", 1.155, 18, 0.034), ("US", 1.079, 24, 0.018)])
 def test_with_the_authors_bandwidth_and_size_the_kernel_error_is_the_prototypes(
     name: str, rbf_c: float, n_atoms: int, expected: float
@@ -332,6 +330,6 @@ def test_with_the_authors_bandwidth_and_size_the_kernel_error_is_the_prototypes(
     assert np.mean(errors) == pytest.approx(expected, abs=0.01)
 
 
-@needs_data
+@needs_splits
 def test_without_them_the_kernel_is_still_restored_to_a_few_percent() -> None:
     assert np.mean([kernel_error("EC", 1.0, None, seed) for seed in range(5)]) < 0.08
