@@ -146,9 +146,7 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option(
-    "--seeds", type=click.IntRange(1), default=10, show_default=True, help="Runs per data set, with the seeds 0, 1, ..."
-)
+@SEEDS_OPTION
 @click.option("--dataset", "names", multiple=True, help="One of the ten sets, such as EC; all of them if not given.")
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for paper/README.md and paper/rows.jsonl.")
@@ -192,9 +190,7 @@ def paper_table(cells: "list[Cell]") -> Table:
 @click.option("--split", "splits", multiple=True, default=("paper",), show_default=True, help="Or non-icd-8-0, even-8.")
 @click.option("--method", "methods", multiple=True, help="A name, or file.py:Class; all twelve if not given.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the methods.")
-@click.option(
-    "--seeds", type=click.IntRange(1), default=10, show_default=True, help="Runs of each, with the seeds 0, 1, ..."
-)
+@SEEDS_OPTION
 @click.option(
     "--limit",
     type=click.FloatRange(0.0, min_open=True),

@@ -47,9 +47,13 @@ class MicroClusters:
     @cached_property
     def all_scatter(self) -> FloatArray:
         """The scatter of all rows around the mean of all, if that is 0 (`standardized`)."""
+        return self.scatter + self.scatter_like(self.centroids, self.mass)
+
+    def scatter_like(self, points: FloatArray, mass: FloatArray) -> FloatArray:
+        """The scatter of points around 0, by mass: a matrix or a diagonal, as `scatter` is."""
         if self.scatter.ndim == 1:
-            return np.asarray(self.scatter + self.mass @ self.centroids**2)
-        return np.asarray(self.scatter + self.centroids.T @ (self.centroids * self.mass[:, None]))
+            return np.asarray(mass @ points**2)
+        return np.asarray(points.T @ (points * mass[:, None]))
 
     @property
     def distinct(self) -> int:
@@ -74,10 +78,11 @@ def fit_mixture(micro: MicroClusters, start: IntArray, trust: float = 1.0) -> Mi
     """EM from a partition of standardised micro-clusters; `trust` in [0, 1] says how far correlations count."""
     memberships = np.zeros((len(start), start.max() + 1))
     memberships[np.arange(len(start)), start] = 1.0
+    weighted = micro.centroids * micro.mass[:, None]
     before = -np.inf
     for _ in range(MAX_STEPS):
         mass = memberships.T @ micro.mass
-        means = (memberships.T @ (micro.centroids * micro.mass[:, None])) / np.maximum(mass, 1e-300)[:, None]
+        means = (memberships.T @ weighted) / np.maximum(mass, 1e-300)[:, None]
         covariance = covariance_inside(micro, means, mass, trust)
         memberships, log_likelihood = memberships_of(micro, means, mass, covariance)
         if log_likelihood - before < AT_REST:
@@ -103,10 +108,10 @@ def covariance_inside(micro: MicroClusters, means: FloatArray, mass: FloatArray,
 
     All scatter = scatter inside + scatter of the means, around the mean of all rows, which is 0.
     """
-    if micro.scatter.ndim == 1:
-        return np.maximum(micro.all_scatter - mass @ means**2, 0.0) / micro.total_mass + RIDGE
-    scatter = micro.all_scatter - means.T @ (means * mass[:, None])
-    variance = np.maximum(np.diagonal(scatter), 0.0) / micro.total_mass + RIDGE
+    scatter = micro.all_scatter - micro.scatter_like(means, mass)
+    variance = np.maximum(diagonal_of(scatter), 0.0) / micro.total_mass + RIDGE
+    if scatter.ndim == 1:
+        return np.asarray(variance)
     covariance = trust * scatter / micro.total_mass
     np.fill_diagonal(covariance, variance)
     return np.asarray(covariance)
@@ -150,8 +155,7 @@ def standardized(micro: MicroClusters) -> tuple[MicroClusters, FloatArray]:
     A feature that is constant, up to rounding, is 0 everywhere; its scale is the size of its values.
     """
     centred = micro.centroids - np.average(micro.centroids, axis=0, weights=micro.mass)
-    own = micro.scatter if micro.scatter.ndim == 1 else np.diagonal(micro.scatter)
-    variance = (micro.mass @ centred**2 + own) / micro.total_mass
+    variance = (micro.mass @ centred**2 + diagonal_of(micro.scatter)) / micro.total_mass
     largest = np.abs(micro.centroids).max(axis=0)
     varies = variance > (ROUNDING * largest) ** 2
     scale = np.where(varies, np.sqrt(variance), np.where(largest > 0.0, largest, 1.0))
@@ -161,10 +165,20 @@ def standardized(micro: MicroClusters) -> tuple[MicroClusters, FloatArray]:
     return MicroClusters(np.where(varies, centred / scale, 0.0), micro.mass, scatter), scale
 
 
+def diagonal_of(covariance: FloatArray) -> FloatArray:
+    """The variances, whether it is a matrix or has nothing else."""
+    return covariance if covariance.ndim == 1 else np.asarray(np.diagonal(covariance))
+
+
+def form_of_shape(n_features: int) -> tuple[int, ...]:
+    """A matrix, or with many features its diagonal."""
+    return (n_features,) if n_features > MOST_FEATURES_FOR_CORRELATIONS else (n_features, n_features)
+
+
 def shape_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> FloatArray:
     """How rows lie around their own micro-centroids, in the mean: a covariance, or with many features variances."""
     residuals = rows - centroids[labels]
-    if rows.shape[1] > MOST_FEATURES_FOR_CORRELATIONS:
+    if len(form_of_shape(rows.shape[1])) == 1:
         return np.asarray((residuals**2).mean(axis=0))
     # Not by @, whose last digits may depend on the number of threads.
     return np.asarray(np.einsum("ni,nj->ij", residuals, residuals)) / len(rows)
@@ -172,7 +186,7 @@ def shape_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> Float
 
 def no_scatter(n_features: int) -> FloatArray:
     """The scatter where nobody tells it: as if all rows lay on their micro-centroids."""
-    return np.zeros(n_features if n_features > MOST_FEATURES_FOR_CORRELATIONS else (n_features, n_features))
+    return np.zeros(form_of_shape(n_features))
 
 
 def spread_around_means(micro: MicroClusters, labels: IntArray) -> FloatArray:
@@ -185,8 +199,7 @@ def spread_around_means(micro: MicroClusters, labels: IntArray) -> FloatArray:
 
 def round_covariance(covariance: FloatArray) -> FloatArray:
     """The same variance in all features: distances that undo it are plain ones, but for their scale."""
-    variance = covariance if covariance.ndim == 1 else np.diagonal(covariance)
-    return np.full(len(variance), variance.mean())
+    return np.full(len(covariance), diagonal_of(covariance).mean())
 
 
 def means_of(points: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.learning.competition import LARGEST_VALUE, Learning
 from goldfc.learning.granularity import Levels
-from goldfc.learning.mixture import MOST_FEATURES_FOR_CORRELATIONS
+from goldfc.learning.mixture import form_of_shape
 from goldfc.learning.proposal import Candidate, Proposal
 
 # More rows than this in one micro-cluster are no data, but an attempt to outweigh everybody else.
@@ -165,8 +165,7 @@ class Summary:
         return mass.astype(np.int64)
 
     def _checked_shape(self, shape: FloatArray) -> FloatArray:
-        n_features = self.centroids.shape[1]
-        wanted = (n_features,) if n_features > MOST_FEATURES_FOR_CORRELATIONS else (n_features, n_features)
+        wanted = form_of_shape(self.centroids.shape[1])
         if shape.shape != wanted:
             raise BadMessage(
                 f"The summary of client {self.client!r} must hold a shape of {' x '.join(map(str, wanted))} numbers; "

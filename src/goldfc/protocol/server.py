@@ -12,7 +12,15 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.learning.consensus import Fused
 from goldfc.learning.granularity import Levels
-from goldfc.learning.mixture import MicroClusters, means_of, no_scatter, round_covariance, spread_around_means, whiten
+from goldfc.learning.mixture import (
+    MicroClusters,
+    diagonal_of,
+    means_of,
+    no_scatter,
+    round_covariance,
+    spread_around_means,
+    whiten,
+)
 from goldfc.learning.proposal import Proposal, propose
 from goldfc.learning.thinning import thin
 from goldfc.protocol.federation import Port
@@ -133,9 +141,7 @@ def merge(micro: MicroClusters, group: IntArray) -> MicroClusters:
         return micro
     mass = np.bincount(group, weights=micro.mass, minlength=n_groups).astype(np.float64)
     centroids = means_of(micro.centroids, group, micro.mass)
-    apart = micro.centroids - centroids[group]
-    weighted = apart * micro.mass[:, None]
-    between = (apart * weighted).sum(axis=0) if micro.scatter.ndim == 1 else apart.T @ weighted
+    between = micro.scatter_like(micro.centroids - centroids[group], micro.mass)
     return MicroClusters(centroids, mass, micro.scatter + between)
 
 
@@ -169,8 +175,7 @@ def reach_of(micro: MicroClusters, centroids: FloatArray, covariance: FloatArray
     Where no shape is known, rows are taken to lie around their micro-centroid as the covariance has it.
     """
     distance = np.linalg.norm(whiten(micro.centroids - centroids[labels], covariance), axis=1)
-    within = micro.scatter if micro.scatter.ndim == 1 else np.diagonal(micro.scatter)
-    variance = covariance if covariance.ndim == 1 else np.diagonal(covariance)
+    within, variance = diagonal_of(micro.scatter), diagonal_of(covariance)
     mean_square = (within / variance).sum() / micro.total_mass if within.any() else len(variance)
     spread = np.sqrt(mean_square)
     outermost = np.zeros(len(centroids))

@@ -43,6 +43,12 @@ def score_of(runs: Sequence[Run], evaluation: str, index: str) -> Figure:
     return figure_of(run.scores.get((evaluation, index), np.nan) for run in runs)
 
 
+def mean_over_sets(runs: Sequence[Run], datasets: Sequence[str], index: str) -> float:
+    """A federated index in the mean over the data sets, each of which counts the same."""
+    own = ([run for run in runs if run.dataset == name] for name in datasets)
+    return figure_of(score_of(group, "federated", index).mean for group in own).mean
+
+
 def was_tried(run: Run) -> bool:
     """Whether a run was made at all: what took too long is not tried with a larger size."""
     return not run.reason.startswith("not tried")

@@ -27,8 +27,8 @@ WHAT = (
     "and counts as all rows in one cluster."
 )
 CHANGE = (
-    "Draws with a high lambda are not simply harder: they have fewer rows of fewer classes, too, and some methods gain "
-    "by that what they lose by fragmentation."
+    "Draws with a high lambda are not simply harder: their clients also have fewer rows and see fewer classes, which "
+    "is easier."
 )
 
 

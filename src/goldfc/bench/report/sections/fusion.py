@@ -12,6 +12,7 @@ from goldfc.bench.report.tables import (
     failure_tables,
     figure_of,
     grouped,
+    mean_over_sets,
     number,
     score_of,
 )
@@ -36,7 +37,7 @@ def variant_table(runs: Sequence[Run]) -> Table:
     datasets = datasets_of(runs)
     names = {json.dumps(settings, sort_keys=True): name for name, settings in FUSION_VARIANTS.items()}
     groups = grouped(runs, lambda run: names.get(json.dumps(dict(run.settings), sort_keys=True), "another"))
-    whole = means_of(groups.get("the whole", []), datasets)
+    whole = {index: mean_over_sets(groups.get("the whole", []), datasets, index) for index in EXTERNAL}
     return Table(
         name="fusion",
         title="What is changed, and what becomes of the scores",
@@ -45,19 +46,12 @@ def variant_table(runs: Sequence[Run]) -> Table:
     )
 
 
-def means_of(runs: Sequence[Run], datasets: Sequence[str]) -> dict[str, float]:
-    """Every index, in the mean over the data sets."""
-    own = {name: [run for run in runs if run.dataset == name] for name in datasets}
-    return {
-        index: figure_of(score_of(group, "federated", index).mean for group in own.values()).mean for index in EXTERNAL
-    }
-
-
 def _row(name: str, runs: Sequence[Run], datasets: Sequence[str], whole: Mapping[str, float]) -> list[Entry]:
     figures = [score_of([run for run in runs if run.dataset == dataset], "federated", "ARI") for dataset in datasets]
+    means = {index: mean_over_sets(runs, datasets, index) for index in EXTERNAL}
     cells = [
         Entry(number(mean), f"({number(mean - whole[index], '+z.3f')})" if name != "the whole" else "")
-        for index, mean in means_of(runs, datasets).items()
+        for index, mean in means.items()
     ]
     luck = number(figure_of(figure.std for figure in figures).mean)
     return [Entry(name), *cells, *entries(luck, *(number(figure.mean) for figure in figures))]

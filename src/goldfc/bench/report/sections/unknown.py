@@ -11,8 +11,8 @@ from goldfc.bench.report.tables import (
     by_dataset,
     datasets_of,
     failure_tables,
-    figure_of,
     grouped,
+    mean_over_sets,
     number,
     score_of,
 )
@@ -53,16 +53,9 @@ def way_of(run: Run) -> str:
     return "k* given" if run.settings["given_k"] else "proposed"
 
 
-def mean_ari(runs: Sequence[Run], datasets: Sequence[str], index: str = "ARI") -> float:
-    """In the mean over the data sets."""
-    return figure_of(
-        score_of([run for run in runs if run.dataset == name], "federated", index).mean for name in datasets
-    ).mean
-
-
 def sentence_of(ways: dict[str, list[Run]], datasets: Sequence[str]) -> str:
     """The proposal against k* given and against the best choice on pooled rows."""
-    means = {way: mean_ari(own, datasets) for way, own in ways.items()}
+    means = {way: mean_over_sets(own, datasets, "ARI") for way, own in ways.items()}
     others = {way: mean for way, mean in means.items() if "pooled rows" in way}
     if not others or not {"proposed", "k* given"} <= set(means):
         return ""
@@ -82,7 +75,7 @@ def choice_table(ways: dict[str, list[Run]], datasets: Sequence[str]) -> Table:
         [
             Entry(way),
             *(_choice([run for run in own if run.dataset == name]) for name in datasets),
-            Entry(number(mean_ari(own, datasets))),
+            Entry(number(mean_over_sets(own, datasets, "ARI"))),
         ]
         for way, own in ways.items()
     ]
@@ -112,7 +105,8 @@ def index_table(ways: dict[str, list[Run]], datasets: Sequence[str]) -> Table:
         title="Federated scores in the mean over the data sets",
         columns=["", *EXTERNAL],
         rows=[
-            entries(way, *(number(mean_ari(own, datasets, index)) for index in EXTERNAL)) for way, own in ways.items()
+            entries(way, *(number(mean_over_sets(own, datasets, index)) for index in EXTERNAL))
+            for way, own in ways.items()
         ],
     )
 
