@@ -15,14 +15,13 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
 from goldfc._types import FloatArray, IntArray
+from goldfc.learning.moments import scale_of
 
 # With more features than this a scatter matrix outweighs the rest of the message: variances alone are sent.
 MOST_FEATURES_FOR_CORRELATIONS = 200
 # Added to every variance inside clusters, as a share of the feature's variance over all rows.
 RIDGE = 0.01
 MAX_STEPS = 50
-# What varies by less, relative to its values, is constant up to rounding.
-ROUNDING = 1e-10
 # EM has come to rest when the mean log-likelihood of a row grows by less.
 AT_REST = 1e-4
 
@@ -156,9 +155,7 @@ def standardized(micro: MicroClusters) -> tuple[MicroClusters, FloatArray]:
     """
     centred = micro.centroids - np.average(micro.centroids, axis=0, weights=micro.mass)
     variance = (micro.mass @ centred**2 + diagonal_of(micro.scatter)) / micro.total_mass
-    largest = np.abs(micro.centroids).max(axis=0)
-    varies = variance > (ROUNDING * largest) ** 2
-    scale = np.where(varies, np.sqrt(variance), np.where(largest > 0.0, largest, 1.0))
+    scale, varies = scale_of(variance, np.abs(micro.centroids).max(axis=0))
     full = micro.scatter.ndim == 2
     scatter = micro.scatter / (np.outer(scale, scale) if full else scale**2)
     scatter = np.where(np.outer(varies, varies) if full else varies, scatter, 0.0)
@@ -197,9 +194,14 @@ def spread_around_means(micro: MicroClusters, labels: IntArray) -> FloatArray:
     return covariance * (scale**2 if covariance.ndim == 1 else np.outer(scale, scale))
 
 
-def round_covariance(covariance: FloatArray) -> FloatArray:
-    """The same variance in all features: distances that undo it are plain ones, but for their scale."""
-    return np.full(len(covariance), diagonal_of(covariance).mean())
+def round_covariance(covariance: FloatArray, scale: FloatArray | None = None) -> FloatArray:
+    """The same variance in all features: distances that undo it are plain ones, but for their scale.
+
+    With a `scale` per feature they are plain in features divided by it.
+    """
+    if scale is None:
+        return np.full(len(covariance), diagonal_of(covariance).mean())
+    return np.asarray((diagonal_of(covariance) / scale**2).mean() * scale**2)
 
 
 def means_of(points: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArray:

@@ -10,8 +10,11 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadRows
 from goldfc.learning.competition import LARGEST_VALUE, compete
 from goldfc.learning.mixture import means_of, shape_of
+from goldfc.learning.moments import Moments
 from goldfc.learning.thinning import thin
-from goldfc.protocol.message import Message, Model, Summary, Task
+from goldfc.protocol.message import Message, Model, Scaling, Summary, Task
+from goldfc.protocol.privacy import grid_of, merge_small, refuse_too_few, suppressed, to_grid
+from goldfc.protocol.terms import UNNAMED, Terms, ranges_of, with_fixed_scales
 
 Part = Literal["mass", "shape"]
 
@@ -22,27 +25,56 @@ class Membership:
 
     client: str
     micro_clusters: IntArray
+    digest: str  # of the summary that left
 
 
 def summarize(
-    rows: FloatArray, client: str, task: Task, rng: np.random.Generator, *, withhold: Collection[Part] = ()
+    rows: FloatArray,
+    client: str,
+    task: Task,
+    rng: np.random.Generator,
+    *,
+    withhold: Collection[Part] = (),
+    terms: Terms = UNNAMED,
 ) -> tuple[Summary, Membership]:
     """FCPL: find the micro-clusters of a client's rows; a few facts of each may leave, the membership stays.
 
     A client may `withhold` mass or shape, whatever the task asks for.
 
-    Note: a micro-cluster with a single member has that row as its centroid. Learning takes such clusters out, but the
-    last epoch can leave some.
+    Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid. Learning
+    takes such clusters out, but the last epoch can leave some.
     """
     rows = checked(rows, client)
-    labels, centroids = find_micro_clusters(rows, task, rng)
+    moments = Moments.of(rows)
+    unit = scaled(rows, moments, task.scaling, terms)
+    labels, centroids = find_micro_clusters(unit, task, rng)
+    if task.smallest > 1:
+        refuse_too_few(len(rows), task.smallest, client)
+        labels = merge_small(unit, labels, task.smallest, to_grid(rows, grid_of(moments, terms)))
+    if task.smallest > 1 or unit is not rows:
+        centroids = means_of(rows, labels, np.ones(len(rows)))
     summary = Summary(
         client,
         centroids,
-        np.bincount(labels) if task.mass and "mass" not in withhold else None,
-        shape_of(rows, centroids, labels) if task.shape and "shape" not in withhold else None,
+        mass=np.bincount(labels) if task.mass and "mass" not in withhold else None,
+        shape=shape_of(rows, centroids, labels) if task.shape and "shape" not in withhold else None,
+        moments=moments if task.scaling == "own" else None,
+        smallest=task.smallest,
+        terms=terms,
     )
-    return summary, Membership(client, labels)
+    if task.smallest > 1:
+        summary = suppressed(summary, rows, moments)
+    return summary, Membership(client, labels, summary.to_message().digest)
+
+
+def scaled(rows: FloatArray, moments: Moments, scaling: Scaling, terms: Terms) -> FloatArray:
+    """The rows as they are learned from: all features of about the same spread."""
+    if scaling == "given":
+        return rows
+    if scaling == "ranges":
+        low, high = ranges_of(terms)
+        return np.asarray((rows - low) / (high - low))
+    return np.asarray((rows - moments.mean) / with_fixed_scales(moments.scale, terms))
 
 
 def find_micro_clusters(rows: FloatArray, task: Task, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
@@ -58,10 +90,10 @@ def find_micro_clusters(rows: FloatArray, task: Task, rng: np.random.Generator) 
 def label(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
     """The global cluster of every row, and how certain it is: both are those of its own micro-cluster."""
     own = model.own(membership.client)
-    if own.stop - own.start != membership.micro_clusters.max() + 1:
+    if model.digest_of(membership.client) != membership.digest:
         raise BadMessage(
-            f"The model knows {own.stop - own.start} micro-clusters of client {membership.client!r}, but its rows are "
-            f"in {membership.micro_clusters.max() + 1}; the model was made from another summary."
+            f"The model was made from another summary of client {membership.client!r} than the one that its rows were "
+            "last summarised in; hand in that one, or ask for the model that was made from it."
         )
     return (
         model.micro_labels[own][membership.micro_clusters],
@@ -92,12 +124,19 @@ class Client:
     """One site: its rows, and what it keeps to itself between the two messages."""
 
     def __init__(
-        self, name: str, rows: FloatArray, rng: np.random.Generator, *, withhold: Collection[Part] = ()
+        self,
+        name: str,
+        rows: FloatArray,
+        rng: np.random.Generator,
+        *,
+        withhold: Collection[Part] = (),
+        terms: Terms = UNNAMED,
     ) -> None:
         self.name = name
         self._rows = rows
         self._rng = rng
         self._withhold = withhold
+        self._terms = terms
         self._membership: Membership | None = None
         self._labels: tuple[IntArray, FloatArray] | None = None
 
@@ -127,7 +166,9 @@ class Client:
         """Summarise when asked to; label when the model comes. Labels stay here, so a model gets no answer."""
         if message.kind == Task.KIND:
             task = Task.from_message(message)
-            summary, self._membership = summarize(self._rows, self.name, task, self._rng, withhold=self._withhold)
+            summary, self._membership = summarize(
+                self._rows, self.name, task, self._rng, withhold=self._withhold, terms=self._terms
+            )
             return summary.to_message()
         if message.kind == Model.KIND:
             self._labels = label(self.membership, Model.from_message(message))

@@ -11,7 +11,7 @@ from goldfc.learning.consensus import GRANULARITIES, STARTS, Fused, find_consens
 from goldfc.learning.fusion import fuse_levels, level_matches
 from goldfc.learning.granularity import find_levels
 from goldfc.learning.mixture import MicroClusters
-from goldfc.protocol.message import Task
+from goldfc.protocol.message import Scaling, Task
 
 
 class Fusion(Protocol):
@@ -30,6 +30,11 @@ class Fusion(Protocol):
     @property
     def at_most(self) -> int | None:
         """How many micro-clusters the server fuses at the most; more are merged first."""
+        ...
+
+    @property
+    def mass_cap(self) -> float | None:
+        """How many times the rows of the median client those of any may count; None: all."""
         ...
 
     def fuse(self, micro: MicroClusters, n_clusters: int, rng: np.random.Generator) -> Fused:
@@ -53,12 +58,23 @@ class Consensus:
     granularities: tuple[float, ...] = GRANULARITIES
     starts: int = STARTS
     at_most: int | None = 20_000
+    scaling: Scaling = "given"
+    smallest: int = 1
+    mass_cap: float | None = None
     plain_distances: ClassVar[bool] = False
 
     @property
     def task(self) -> Task:
         """What is asked of every client."""
-        return Task(self.learning, self.most, self.rows_each, self.mass, self.shape)
+        return Task(
+            self.learning,
+            self.most,
+            self.rows_each,
+            self.mass,
+            self.shape,
+            scaling=self.scaling,
+            smallest=self.smallest,
+        )
 
     def fuse(self, micro: MicroClusters, n_clusters: int, rng: np.random.Generator) -> Fused:
         """Global clusters."""
@@ -72,12 +88,15 @@ class Remc:
     learning: Learning = Learning()  # noqa: RUF009 (frozen)
     tolerance: float | None = None
     at_most: int | None = None
+    scaling: Scaling = "given"
+    smallest: int = 1
+    mass_cap: float | None = None
     plain_distances: ClassVar[bool] = True
 
     @property
     def task(self) -> Task:
         """What is asked of every client."""
-        return Task(self.learning)
+        return Task(self.learning, scaling=self.scaling, smallest=self.smallest)
 
     def fuse(self, micro: MicroClusters, n_clusters: int, rng: np.random.Generator) -> Fused:
         """Global clusters; certain is what has the same value as most of its cluster at all levels."""

@@ -6,23 +6,29 @@ A `Message` is a kind, some numeric arrays and a few plain facts: the shape that
 `Summary` and `Model` are its typed faces.
 """
 
+import hashlib
 import json
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.learning.competition import LARGEST_VALUE, Learning
 from goldfc.learning.granularity import Levels
-from goldfc.learning.mixture import form_of_shape
+from goldfc.learning.mixture import diagonal_of, form_of_shape
+from goldfc.learning.moments import Moments
 from goldfc.learning.proposal import Candidate, Proposal
+from goldfc.protocol.terms import UNNAMED, Terms, as_facts, first_complaint
+
+Scaling = Literal["given", "own", "ranges"]
 
 # More rows than this in one micro-cluster are no data, but an attempt to outweigh everybody else.
 LARGEST_MASS = 10**8
@@ -49,10 +55,23 @@ class Message:
         object.__setattr__(self, "facts", deepcopy(dict(self.facts)))
 
     @property
+    def header(self) -> str:
+        """The kind and the facts as JSON, always in the same form."""
+        return canonical_json({"kind": self.kind, **self.facts})
+
+    @property
     def nbytes(self) -> int:
         """Size on the way: the arrays, and the rest as compact JSON."""
-        header = json.dumps({"kind": self.kind, **self.facts}, sort_keys=True, separators=(",", ":"))
-        return len(header.encode()) + sum(array.nbytes for array in self.arrays.values())
+        return len(self.header.encode()) + sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def digest(self) -> str:
+        """A short text that no other content has."""
+        content = hashlib.blake2b(self.header.encode(), digest_size=16)
+        for name, array in sorted(self.arrays.items()):
+            content.update(f"\0{name}{array.shape}".encode())
+            content.update(array.astype("<f8").tobytes())
+        return content.hexdigest()
 
     @contextmanager
     def read_as(self, kind: str) -> Iterator[None]:
@@ -61,8 +80,15 @@ class Message:
             raise BadMessage(f"Expected a message of kind {kind!r}, got {self.kind!r}.")
         try:
             yield
+        except ValidationError as error:
+            raise BadMessage(f"A message of kind {kind!r} is not as it should be: {first_complaint(error)}.") from error
         except (KeyError, TypeError) as error:
             raise BadMessage(f"A message of kind {kind!r} is not as it should be: {error}.") from error
+
+
+def canonical_json(value: object) -> str:
+    """Compact JSON, sorted by key: the same content has the same text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -70,7 +96,9 @@ class Task:
     """What the server asks of every client: how to learn, how fine to stay, and what to tell of each micro-cluster.
 
     `most` is the largest number of micro-clusters (None: as many as learning leaves), and `rows_each` how many rows
-    there must be for each of them, in the mean.
+    there must be for each of them, in the mean. Rows may be learned from as they are `given`, or each client brings
+    them to its `own` scale, or to the agreed `ranges`. With `smallest` above 1 no micro-cluster has fewer rows, and
+    what leaves is rounded: see `privacy`.
     """
 
     learning: Learning
@@ -78,6 +106,8 @@ class Task:
     rows_each: int = 1
     mass: bool = False
     shape: bool = False
+    scaling: Scaling = "given"
+    smallest: int = 1
 
     KIND = "summarize"
 
@@ -87,6 +117,10 @@ class Task:
             raise BadSettings(f"most must be a whole number from 1 on, or None for no limit, got {self.most!r}.")
         if not (isinstance(self.rows_each, numbers.Integral) and self.rows_each >= 1):
             raise BadSettings(f"rows_each must be a whole number from 1 on, got {self.rows_each!r}.")
+        if self.scaling not in get_args(Scaling):
+            raise BadSettings(f"scaling must be one of {', '.join(get_args(Scaling))}, got {self.scaling!r}.")
+        if not (isinstance(self.smallest, numbers.Integral) and self.smallest >= 1):
+            raise BadSettings(f"smallest must be a whole number from 1 on, got {self.smallest!r}.")
 
     def limit(self, n_rows: int) -> int:
         """How many micro-clusters a client with so many rows may have."""
@@ -104,6 +138,8 @@ class Task:
                 "rows_each": self.rows_each,
                 "mass": self.mass,
                 "shape": self.shape,
+                "scaling": self.scaling,
+                "smallest": self.smallest,
             },
         )
 
@@ -111,19 +147,29 @@ class Task:
     def from_message(cls, message: Message) -> "Task":
         """Read it back; settings out of range are refused as they are anywhere else."""
         with message.read_as(cls.KIND):
-            own = {name: message.facts[name] for name in ("most", "rows_each", "mass", "shape")}
+            own = {name: message.facts[name] for name in TASK_FACTS}
             learning = {name: value for name, value in message.facts.items() if name not in own}
             return cls(Learning(**learning), **own)
 
 
+TASK_FACTS = ("most", "rows_each", "mass", "shape", "scaling", "smallest")
+
+
 @dataclass(frozen=True)
 class Summary:
-    """All that leaves a client: its micro-clusters, by their centroids, and, unless withheld, their mass and shape."""
+    """All that leaves a client: its micro-clusters, by their centroids, and, unless withheld, their mass and shape.
+
+    Where clients learn in scales of their own, the moments of their columns go along. `smallest` is the privacy level:
+    above 1, no micro-cluster has fewer rows, and all is rounded. `terms` say what it is about.
+    """
 
     client: str
     centroids: FloatArray  # (micro-clusters, features)
     mass: IntArray | None = None  # (micro-clusters,) rows in each
     shape: FloatArray | None = None  # (features, features), or with many features (features,); see `shape_of`
+    moments: Moments | None = None
+    smallest: int = 1
+    terms: Terms = UNNAMED
 
     KIND = "summary"
 
@@ -144,6 +190,20 @@ class Summary:
             object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
         if self.shape is not None:
             object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
+        if self.moments is not None:
+            self._check_moments(self.moments)
+        if self.terms.columns and self.terms.n_features != self.centroids.shape[1]:
+            raise BadMessage(
+                f"The summary of client {self.client!r} has centroids of {self.centroids.shape[1]} features, but its "
+                f"columns make {self.terms.n_features}."
+            )
+
+    @property
+    def rows(self) -> float | None:
+        """How many rows it stands for, if it tells."""
+        if self.mass is not None:
+            return float(self.mass.sum())
+        return None if self.moments is None else self.moments.count
 
     def _numbers(self, what: str, values: NDArray[Any]) -> FloatArray:
         try:
@@ -157,10 +217,10 @@ class Summary:
                 f"The summary of client {self.client!r} must hold one mass per micro-cluster, {len(self.centroids)}; "
                 f"it has the shape {mass.shape}."
             )
-        if not ((mass >= 1) & (mass <= LARGEST_MASS) & (mass == np.floor(mass))).all():
+        if not ((mass >= self.smallest) & (mass <= LARGEST_MASS) & (mass == np.floor(mass))).all():
             raise BadMessage(
-                f"The summary of client {self.client!r} holds masses that are not whole numbers from 1 to "
-                f"{LARGEST_MASS}."
+                f"The summary of client {self.client!r} holds masses that are not whole numbers from {self.smallest} "
+                f"to {LARGEST_MASS}."
             )
         return mass.astype(np.int64)
 
@@ -182,18 +242,57 @@ class Summary:
             )
         return shape
 
+    def _check_moments(self, moments: Moments) -> None:
+        width = (self.centroids.shape[1],)
+        sizes = np.abs(np.concatenate([moments.mean, np.sqrt(np.abs(moments.squares))]))
+        if moments.mean.shape != width or moments.squares.shape != width:
+            raise BadMessage(f"The summary of client {self.client!r} must hold one mean and one M2 for every feature.")
+        if not (sizes <= LARGEST_VALUE).all() or (moments.squares < 0.0).any():
+            raise BadMessage(
+                f"The summary of client {self.client!r} holds moments that are not finite, too large or negative."
+            )
+        if not (1 <= moments.count <= LARGEST_MASS and moments.count == int(moments.count)):
+            raise BadMessage(
+                f"The summary of client {self.client!r} counts {moments.count:g} rows; it must be a whole number from "
+                f"1 to {LARGEST_MASS}."
+            )
+        # Each mass and the count are rounded on their own.
+        if self.mass is not None and abs(self.mass.sum() - moments.count) > self.smallest * (len(self.mass) + 1):
+            raise BadMessage(
+                f"The summary of client {self.client!r} counts {moments.count:g} rows, but its micro-clusters have "
+                f"{self.mass.sum()}."
+            )
+
     def to_message(self) -> Message:
         """As it travels."""
         arrays = {"centroids": self.centroids, "mass": self.mass, "shape": self.shape}
-        sent = {name: array for name, array in arrays.items() if array is not None}
-        return Message(self.KIND, sent, {"client": self.client})
+        facts: dict[str, Any] = {"client": self.client}
+        if self.smallest > 1:
+            facts["smallest"] = self.smallest
+        if self.terms != UNNAMED:
+            facts["terms"] = as_facts(self.terms)
+        if self.moments is not None:
+            arrays |= {"mean": self.moments.mean, "squares": self.moments.squares}
+            facts["count"] = int(self.moments.count)
+        return Message(self.KIND, {name: array for name, array in arrays.items() if array is not None}, facts)
 
     @classmethod
     def from_message(cls, message: Message) -> "Summary":
         """Read it back."""
         with message.read_as(cls.KIND):
-            arrays = message.arrays
-            return cls(message.facts["client"], arrays["centroids"], arrays.get("mass"), arrays.get("shape"))
+            arrays, facts = message.arrays, message.facts
+            count = facts.get("count")
+            if (count is not None) != ("mean" in arrays) or ("mean" in arrays) != ("squares" in arrays):
+                raise BadMessage("A summary must hold all of count, mean and squares, or none of them.")
+            return cls(
+                client=facts["client"],
+                centroids=arrays["centroids"],
+                mass=arrays.get("mass"),
+                shape=arrays.get("shape"),
+                moments=None if count is None else Moments(float(count), arrays["mean"], arrays["squares"]),
+                smallest=facts.get("smallest", 1),
+                terms=Terms.model_validate(facts.get("terms", {})),
+            )
 
 
 def is_covariance(shape: FloatArray) -> bool:
@@ -225,7 +324,10 @@ class Model:
     micro_labels: IntArray  # (micro-clusters,) the global cluster of each
     micro_certainty: FloatArray  # (micro-clusters,) how sure that is, in [0, 1]
     levels: Levels  # the micro-clusters at every granularity
+    digests: tuple[str, ...]  # of every client's summary
     proposal: Proposal | None = None  # where nobody said how many clusters there are
+    moments: Moments | None = None  # of all rows, where clients tell theirs: the scale that was fused in
+    terms: Terms = UNNAMED
 
     KIND = "model"
 
@@ -244,45 +346,119 @@ class Model:
         start = sum(self.micro_counts[:number])
         return slice(start, start + self.micro_counts[number])
 
+    def digest_of(self, client: str) -> str:
+        """The digest of one client's summary."""
+        return self.digests[self.clients.index(client)]
+
     def labels_of(self, client: str) -> IntArray:
         """The global cluster of each micro-cluster of one client."""
         return self.micro_labels[self.own(client)]
 
     def to_message(self) -> Message:
         """As it travels."""
-        return Message(
-            self.KIND,
-            {
-                "centroids": self.centroids,
-                "covariance": self.covariance,
-                "reach": self.reach,
-                "micro_labels": self.micro_labels,
-                "micro_certainty": self.micro_certainty,
-                "levels": self.levels.labels,
-            },
-            {
-                "clients": list(self.clients),
-                "micro_counts": list(self.micro_counts),
-                "level_clusters": list(self.levels.n_clusters),
-                "proposal": asdict(self.proposal) if self.proposal else None,
-            },
-        )
+        arrays = {
+            "centroids": self.centroids,
+            "covariance": self.covariance,
+            "reach": self.reach,
+            "micro_labels": self.micro_labels,
+            "micro_certainty": self.micro_certainty,
+            "levels": self.levels.labels,
+        }
+        facts: dict[str, Any] = {
+            "clients": list(self.clients),
+            "micro_counts": list(self.micro_counts),
+            "digests": list(self.digests),
+            "level_clusters": list(self.levels.n_clusters),
+            "proposal": facts_of(self.proposal) if self.proposal else None,
+        }
+        if self.terms != UNNAMED:
+            facts["terms"] = as_facts(self.terms)
+        if self.moments is not None:
+            arrays |= {"mean": self.moments.mean, "squares": self.moments.squares}
+            facts["count"] = self.moments.count
+        return Message(self.KIND, arrays, facts)
 
     @classmethod
     def from_message(cls, message: Message) -> "Model":
-        """Read it back."""
+        """Read it back; refuse what does not fit together."""
         with message.read_as(cls.KIND):
-            return cls(
-                centroids=message.arrays["centroids"],
-                covariance=message.arrays["covariance"],
-                reach=message.arrays["reach"],
-                clients=tuple(message.facts["clients"]),
-                micro_counts=tuple(message.facts["micro_counts"]),
-                micro_labels=message.arrays["micro_labels"],
-                micro_certainty=message.arrays["micro_certainty"],
-                levels=Levels(message.arrays["levels"], tuple(message.facts["level_clusters"])),
-                proposal=proposal_from(message.facts["proposal"]),
+            arrays, facts = message.arrays, message.facts
+            count = facts.get("count")
+            model = cls(
+                centroids=arrays["centroids"],
+                covariance=arrays["covariance"],
+                reach=arrays["reach"],
+                clients=tuple(facts["clients"]),
+                micro_counts=tuple(facts["micro_counts"]),
+                micro_labels=whole_numbers(arrays["micro_labels"]),
+                micro_certainty=arrays["micro_certainty"],
+                levels=Levels(whole_numbers(arrays["levels"]), tuple(facts["level_clusters"])),
+                digests=tuple(facts["digests"]),
+                proposal=proposal_from(facts["proposal"]),
+                moments=None if count is None else Moments(count, arrays["mean"], arrays["squares"]),
+                terms=Terms.model_validate(facts.get("terms", {})),
             )
+        for rule, kept in rules_of(model):
+            if not kept():
+                raise BadMessage(f"The model does not fit together: {rule}.")
+        return model
+
+
+def whole_numbers(values: NDArray[Any]) -> IntArray:
+    """Labels, whatever kind of numbers they travelled as."""
+    if not ((values >= 0) & (values < 2**31) & (values == np.floor(values))).all():
+        raise BadMessage("The model holds labels that are not whole numbers from 0 on.")
+    return values.astype(np.int64)
+
+
+def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """What must hold for a model, each in words; later ones build on earlier ones."""
+    shape, micro, levels = model.centroids.shape, len(model.micro_labels), model.levels
+    yield "centroids form a table", lambda: len(shape) == 2 and 0 not in shape
+    yield "its columns make as many features", lambda: model.terms.n_features in (0, shape[1])
+    yield "there is one reach per cluster", lambda: model.reach.shape == shape[:1]
+    yield "the covariance has its features", lambda: model.covariance.shape in ((shape[1],), (shape[1], shape[1]))
+    yield (
+        "centroids, covariance and reach are finite",
+        lambda: all(
+            (np.abs(values) <= limit).all()
+            for values, limit in (
+                (model.centroids, LARGEST_VALUE),
+                (model.covariance, LARGEST_VALUE**2),
+                (model.reach, LARGEST_VALUE),
+            )
+        ),
+    )
+    yield "variances and reaches are not negative", lambda: bool((diagonal_of(model.covariance) > 0.0).all())
+    yield "the covariance is one that rows can have", lambda: is_covariance(model.covariance)
+    yield "every client is named once", lambda: 0 < len(set(model.clients)) == len(model.clients)
+    yield "every client has a digest", lambda: len(model.digests) == len(model.clients)
+    yield "every client has micro-clusters", lambda: len(model.micro_counts) == len(model.clients)
+    yield "the micro-clusters of all clients are there", lambda: sum(model.micro_counts) == micro
+    yield "none has less than one", lambda: min(model.micro_counts) >= 1
+    yield "labels are clusters", lambda: model.micro_labels.ndim == 1 and int(model.micro_labels.max()) < shape[0]
+    yield (
+        "certainty lies between 0 and 1",
+        lambda: (
+            model.micro_certainty.shape == (micro,)
+            and bool(((model.micro_certainty >= 0.0) & (model.micro_certainty <= 1.0)).all())
+        ),
+    )
+    yield "every level has all micro-clusters", lambda: levels.labels.shape == (micro, len(levels.n_clusters))
+    yield (
+        "levels hold no more clusters than they say",
+        lambda: bool((levels.labels.max(axis=0) < np.array(levels.n_clusters)).all()),
+    )
+    yield (
+        "the pooled moments have its features",
+        lambda: model.moments is None or model.moments.mean.shape == model.moments.squares.shape == shape[1:],
+    )
+
+
+def facts_of(proposal: Proposal) -> dict[str, Any]:
+    """As it travels: JSON has lists."""
+    facts = asdict(proposal)
+    return {name: list(values) for name, values in facts.items()}
 
 
 def proposal_from(facts: Mapping[str, Any] | None) -> Proposal | None:

@@ -21,11 +21,13 @@ from goldfc.learning.mixture import (
     spread_around_means,
     whiten,
 )
+from goldfc.learning.moments import Moments, pool_moments
 from goldfc.learning.proposal import Proposal, propose
 from goldfc.learning.thinning import thin
 from goldfc.protocol.federation import Port
 from goldfc.protocol.fusion import Fusion
-from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.message import Model, Scaling, Summary
+from goldfc.protocol.terms import ranges_of, with_fixed_scales
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
@@ -58,16 +60,19 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
     check_n_clusters(n_clusters)
     summaries = in_order(summaries)
     counts = tuple(len(summary.centroids) for summary in summaries)
-    micro = pool(summaries, by_mass=fusion.task.mass)
-    group = thin_by_client(micro, counts, fusion.at_most)
+    shares = shares_of(summaries, fusion.mass_cap)
+    micro = pool(summaries, by_mass=fusion.task.mass, shares=shares)
+    moments, scale = common_scale(summaries, fusion.task.scaling, shares)
+    unit = micro if scale is None else divided(micro, scale)
+    group = thin_by_client(unit, counts, fusion.at_most)
     # One thread: sums that are made by several depend in their last digits on how many there are.
     with threadpool_limits(limits=1):
-        fused, proposal = fuse_pooled(merge(micro, group), n_clusters, fusion, rng)
+        fused, proposal = fuse_pooled(merge(unit, group), n_clusters, fusion, rng)
         labels = fused.labels[group]
         centroids = means_of(micro.centroids, labels, micro.mass)
         covariance = spread_around_means(micro, labels)
         if fusion.plain_distances:
-            covariance = round_covariance(covariance)
+            covariance = round_covariance(covariance, scale)
         reach = reach_of(micro, centroids, covariance, labels)
     return Model(
         centroids=centroids,
@@ -78,7 +83,48 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
         micro_labels=labels,
         micro_certainty=fused.certainty[group],
         levels=Levels(fused.levels.labels[group], fused.levels.n_clusters),
+        digests=tuple(summary.to_message().digest for summary in summaries),
         proposal=proposal,
+        moments=moments,
+        terms=summaries[0].terms,
+    )
+
+
+def shares_of(summaries: Sequence[Summary], cap: float | None) -> list[float]:
+    """How much of its rows every client may count: all, or less if it has far more of them than the others say."""
+    told = [summary.rows for summary in summaries if summary.rows is not None]
+    if cap is None or not told:
+        return [1.0] * len(summaries)
+    most = cap * float(np.median(told))
+    return [1.0 if summary.rows is None else min(1.0, most / summary.rows) for summary in summaries]
+
+
+def common_scale(
+    summaries: Sequence[Summary], scaling: Scaling, shares: Sequence[float]
+) -> tuple[Moments | None, FloatArray | None]:
+    """The moments of all rows and the scale of every feature; nothing if all clients had the same scale anyway."""
+    if scaling == "given":
+        return None, None
+    if scaling == "ranges":
+        low, high = ranges_of(summaries[0].terms)
+        return None, high - low
+    parts = [
+        summary.moments.weighing(share) for summary, share in zip(summaries, shares, strict=True) if summary.moments
+    ]
+    if len(parts) < len(summaries):
+        without = next(summary.client for summary in summaries if summary.moments is None)
+        raise BadMessage(
+            f"The summary of client {without!r} must tell the moments of its columns: the scale is pooled."
+        )
+    moments = pool_moments(parts)
+    return moments, with_fixed_scales(moments.scale, summaries[0].terms)
+
+
+def divided(micro: MicroClusters, scale: FloatArray) -> MicroClusters:
+    """Micro-clusters on the common scale."""
+    full = micro.scatter.ndim == 2
+    return MicroClusters(
+        micro.centroids / scale, micro.mass, micro.scatter / (np.outer(scale, scale) if full else scale**2)
     )
 
 
@@ -92,8 +138,8 @@ def fuse_pooled(
     return fusion.fuse(micro, proposal.best, rng), proposal
 
 
-def pool(summaries: Sequence[Summary], *, by_mass: bool = True) -> MicroClusters:
-    """All micro-clusters together.
+def pool(summaries: Sequence[Summary], *, by_mass: bool = True, shares: Sequence[float] | None = None) -> MicroClusters:
+    """All micro-clusters together; of the rows of a client only its share counts.
 
     Who withholds masses has micro-clusters of the others' mean mass (1 if all withhold them); who withholds the shape
     has the others' mean shape (none if all withhold it).
@@ -102,8 +148,8 @@ def pool(summaries: Sequence[Summary], *, by_mass: bool = True) -> MicroClusters
     told = [summary.mass for summary in summaries if by_mass and summary.mass is not None]
     usual = np.concatenate(told).mean() if told else 1.0
     masses = [
-        np.full(len(summary.centroids), usual) if not by_mass or summary.mass is None else summary.mass
-        for summary in summaries
+        np.full(len(summary.centroids), usual) if not by_mass or summary.mass is None else summary.mass * share
+        for summary, share in zip(summaries, shares or [1.0] * len(summaries), strict=True)
     ]
     mass = np.concatenate(masses).astype(np.float64)
     shapes = [(own.sum(), summary.shape) for own, summary in zip(masses, summaries, strict=True)]
@@ -165,6 +211,10 @@ def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
             raise BadMessage(
                 f"Client {after.client!r} sent {after.centroids.shape[1]} features, "
                 f"client {before.client!r} sent {before.centroids.shape[1]}; all must have the same columns."
+            )
+        if difference := before.terms.difference(after.terms):
+            raise BadMessage(
+                f"The summary of client {after.client!r} does not fit that of client {before.client!r}: {difference}."
             )
     return ordered
 

@@ -1,0 +1,172 @@
+"""What a summary is about: which federation, which round, which columns in which units."""
+
+import math
+import re
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from goldfc._types import FloatArray
+from goldfc.errors import BadSettings
+
+# Names go into file names, tables and pages: letters, digits and a few signs, so that none can point elsewhere.
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+MOST_FEATURES = 4096
+MOST_CATEGORIES = 1000
+
+
+def plain_text(text: str) -> str:
+    """A text that a person can read: nothing that is invisible or turns the direction of writing."""
+    if not text.isprintable() or text.strip() != text:
+        raise ValueError("must be printable, without blanks at either end")
+    return text
+
+
+def plain_name(text: str) -> str:
+    """A name that is safe in a file name."""
+    if not re.fullmatch(NAME, text):
+        raise ValueError("must be letters, digits, '.', '_' or '-', at most 64, and begin with a letter or digit")
+    return text
+
+
+Name = Annotated[str, AfterValidator(plain_name)]
+Text = Annotated[str, Field(max_length=200), AfterValidator(plain_text)]
+Number = Annotated[float, Field(allow_inf_nan=False, strict=False)]
+
+
+class Strict(BaseModel):
+    """Nothing unknown, nothing converted, nothing changed afterwards."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Column(Strict):
+    """One column of the table that all sites hold."""
+
+    name: Annotated[Text, Field(min_length=1)]
+    kind: Literal["number", "boolean", "category"] = "number"
+    unit: Text = ""
+    range: Annotated[tuple[Number, Number], Field(strict=False)] | None = None
+    categories: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_CATEGORIES)] = ()
+    step: Number | None = None  # the grid that centroids are rounded to
+    fill: Number | bool | str | None = None  # what stands for a missing value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.kind != "number" and (self.range is not None or self.step is not None or self.unit):
+            raise ValueError(f"column {self.name!r} is no number: it has no unit, range or step")
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise ValueError(f"column {self.name!r} needs a range of two numbers, the smaller one first")
+        if self.step is not None and not self.step > 0.0:
+            raise ValueError(f"column {self.name!r} needs a step above 0")
+        if self.kind == "category" and (len(self.categories) < 2 or len(set(self.categories)) < len(self.categories)):
+            raise ValueError(f"column {self.name!r} needs at least two categories, all different")
+        if self.kind != "category" and self.categories:
+            raise ValueError(f"column {self.name!r} has categories, but its kind is {self.kind!r}")
+        return self
+
+    @property
+    def features(self) -> int:
+        """How many numbers it becomes."""
+        return len(self.categories) if self.kind == "category" else 1
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(f"{self.name}={value}" for value in self.categories) or (self.name,)
+
+    @property
+    def fixed_scale(self) -> float | None:
+        """What yes and no are divided by: a fair coin's deviation, so that rare values do not drown the numbers.
+
+        A category that differs does so in two of its features.
+        """
+        return {"number": None, "boolean": 0.5, "category": 0.5 * math.sqrt(2.0)}[self.kind]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Between which values a mean must lie."""
+        if self.kind != "number":
+            return (0.0, 1.0)
+        return self.range or (-math.inf, math.inf)
+
+
+class Terms(Strict):
+    """Which federation, which round, and the columns in their order. In one process nobody needs to say."""
+
+    federation: Name | Literal[""] = ""
+    round: Annotated[int, Field(ge=0, le=10**9)] = 0
+    columns: Annotated[tuple[Column, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        names = [column.name for column in self.columns]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"column {twice[0]!r} is there twice")
+        if self.n_features > MOST_FEATURES:
+            raise ValueError(f"the columns become {self.n_features} features; at most {MOST_FEATURES} are possible")
+        return self
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers a row becomes."""
+        return sum(column.features for column in self.columns)
+
+    @property
+    def features(self) -> tuple[Column, ...]:
+        """The column of every feature."""
+        return tuple(column for column in self.columns for _ in range(column.features))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    def difference(self, other: "Terms") -> str | None:
+        """What `other` has otherwise, in words; nothing if they agree."""
+        if self.federation != other.federation:
+            return f"it is of federation {other.federation!r}, not of {self.federation!r}"
+        if self.round != other.round:
+            return f"it is of round {other.round}, not of round {self.round}"
+        if len(self.columns) != len(other.columns):
+            return f"it has {len(other.columns)} columns, not {len(self.columns)}"
+        for number, (mine, others) in enumerate(zip(self.columns, other.columns, strict=True), start=1):
+            for field in Column.model_fields:
+                if getattr(mine, field) != getattr(others, field):
+                    return (
+                        f"column {number} ({mine.name!r}) has the {field} {getattr(others, field)!r}, "
+                        f"not {getattr(mine, field)!r}"
+                    )
+        return None
+
+
+UNNAMED = Terms()
+
+
+def ranges_of(terms: Terms) -> tuple[FloatArray, FloatArray]:
+    """The agreed ends of every feature."""
+    if without := [column.name for column in terms.columns if math.inf in column.limits]:
+        raise BadSettings(f"Scaling by ranges needs a range for every column; {without[0]!r} has none.")
+    if not terms.columns:
+        raise BadSettings("Scaling by ranges needs columns with ranges, and nobody has named any.")
+    low, high = np.array([column.limits for column in terms.features]).T
+    return low, high
+
+
+def with_fixed_scales(scale: FloatArray, terms: Terms) -> FloatArray:
+    """The scales of numbers as they are, those of yes and no and of categories as agreed."""
+    fixed = [column.fixed_scale for column in terms.features] or [None] * len(scale)
+    return np.array([own if agreed is None else agreed for own, agreed in zip(scale, fixed, strict=True)])
+
+
+def first_complaint(error: ValidationError) -> str:
+    """What pydantic has against it, as half a sentence that shows no more than it must."""
+    complaint = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in complaint["loc"])
+    return f"{place or 'it'}: {complaint['msg']}"[:300]
+
+
+def as_facts(model: BaseModel) -> dict[str, Any]:
+    """As it stands in a message: plain values, without what was left at its default."""
+    return model.model_dump(mode="json", exclude_defaults=True)
