@@ -1,0 +1,206 @@
+"""What all sites agree on before anybody sends anything: one file, `federation.toml`, the same everywhere."""
+
+import tomllib
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from goldfc.errors import BadMessage, BadSettings
+from goldfc.protocol.client import Part
+from goldfc.protocol.envelope import PublicKey
+from goldfc.protocol.fusion import FUSIONS, Consensus, Remc
+from goldfc.protocol.message import Message, Summary
+from goldfc.protocol.terms import Column, Name, Strict, Terms, Text, first_complaint
+
+FILE = "federation.toml"
+MOST_BYTES = 2**20
+# A client whose values spread so many times as far as the median client's has other units, or other intentions.
+FAR_OUT = 100.0
+
+
+class Limits(Strict):
+    """How much anybody may bring, and how many must be there."""
+
+    least_clients: Annotated[int, Field(ge=1)] = 2
+    most_micro_clusters: Annotated[int, Field(ge=1, le=20_000)] = 100
+    mass_cap: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] = 1.0
+
+
+class Site(Strict):
+    """Somebody who may take part, and her public key."""
+
+    name: Name
+    key: str | None = None
+
+    @field_validator("key")
+    @classmethod
+    def _is_a_key(cls, key: str | None) -> str | None:
+        return checked_key(key)
+
+
+class Server(Strict):
+    """The public key of whoever fuses."""
+
+    key: str | None = None
+
+    @field_validator("key")
+    @classmethod
+    def _is_a_key(cls, key: str | None) -> str | None:
+        return checked_key(key)
+
+
+def checked_key(key: str | None) -> str | None:
+    """The key, if it is one."""
+    try:
+        return None if key is None else PublicKey(key).text
+    except BadSettings as error:
+        raise ValueError(str(error)) from error
+
+
+class Agreement(Strict):
+    """The content of `federation.toml`; docs/federation-file.md explains every line."""
+
+    federation: Name
+    round: Annotated[int, Field(ge=0, le=10**9)] = 1
+    title: Text = ""
+    fusion: Literal["consensus", "remc"] = "consensus"
+    privacy: Literal["suppressed", "plain"] = "suppressed"
+    smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
+    scaling: Literal["pooled", "ranges"] = "pooled"
+    missing: Literal["refuse", "drop"] = "refuse"
+    withhold: Annotated[tuple[Part, ...], Field(strict=False)] = ()
+    seed: Annotated[int, Field(ge=0)] = 0
+    deadline: datetime | None = None
+    limits: Limits = Limits()
+    server: Server = Server()
+    clients: Annotated[tuple[Site, ...], Field(strict=False)] = ()
+    columns: Annotated[tuple[Column, ...], Field(strict=False, min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        names = [site.name for site in self.clients]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"client {twice[0]!r} is there twice")
+        if self.server.key and (without := [site.name for site in self.clients if site.key is None]):
+            raise ValueError(f"the server has a key, but client {without[0]!r} has none")
+        if self.server.key and not self.clients:
+            raise ValueError("the server has a key, but no client is listed; add a [[clients]] with name and key each")
+        if self.deadline is not None and self.deadline.tzinfo is None:
+            raise ValueError("the deadline needs a time zone, such as 2027-01-31T18:00:00Z")
+        if self.scaling == "ranges" and (bare := [c.name for c in self.columns if c.kind == "number" and not c.range]):
+            raise ValueError(f"scaling by ranges needs a range for every column, and {bare[0]!r} has none")
+        _ = self.terms
+        return self
+
+    @property
+    def terms(self) -> Terms:
+        """The part that every message repeats."""
+        return Terms(federation=self.federation, round=self.round, columns=self.columns)
+
+    @property
+    def way(self) -> Consensus | Remc:
+        """How to learn and to fuse."""
+        way = FUSIONS[self.fusion]
+        shared: dict[str, Any] = {
+            "scaling": "ranges" if self.scaling == "ranges" else "own",
+            "smallest": self.smallest if self.privacy == "suppressed" else 1,
+            "mass_cap": self.limits.mass_cap,
+        }
+        if isinstance(way, Consensus):
+            shared["most"] = min(way.most or self.limits.most_micro_clusters, self.limits.most_micro_clusters)
+        return type(way)(learning=way.learning, **shared)
+
+    @property
+    def sealed(self) -> bool:
+        """Whether messages travel in envelopes."""
+        return self.server.key is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who may take part; nobody listed: everybody."""
+        return tuple(site.name for site in self.clients)
+
+    def key_of(self, client: str) -> PublicKey:
+        """A client's public key."""
+        key = next((site.key for site in self.clients if site.name == client), None)
+        if key is None:
+            raise BadMessage(f"Client {client!r} is not among the clients of {FILE}, so its key is not known.")
+        return PublicKey(key)
+
+    def read_summary(self, message: Message) -> Summary:
+        """A summary that this federation can use; the limits of each client's influence are checked here."""
+        summary = Summary.from_message(message)
+        who = f"The summary of client {summary.client!r}"
+        if self.clients and summary.client not in self.names:
+            raise BadMessage(f"{who} is from nobody who is listed in {FILE}.")
+        if difference := self.terms.difference(summary.terms):
+            raise BadMessage(f"{who} does not fit {FILE}: {difference}.")
+        if len(summary.centroids) > self.limits.most_micro_clusters:
+            raise BadMessage(
+                f"{who} has {len(summary.centroids)} micro-clusters, and {self.limits.most_micro_clusters} are allowed."
+            )
+        if self.privacy == "suppressed" and summary.smallest < self.smallest:
+            raise BadMessage(
+                f"{who} has a lower privacy level than agreed: micro-clusters from {summary.smallest} rows on, not "
+                f"from {self.smallest}."
+            )
+        if self.scaling == "pooled" and summary.moments is None:
+            raise BadMessage(f"{who} must tell the moments of its columns: the scale is pooled.")
+        self._check_ranges(summary, who)
+        return summary
+
+    def _check_ranges(self, summary: Summary, who: str) -> None:
+        low, high = np.array([column.limits for column in self.terms.features]).T
+        points = summary.centroids if summary.moments is None else np.vstack([summary.centroids, summary.moments.mean])
+        # Rounding to the grid may carry a mean over the end of its range.
+        slack = np.array([column.step or 0.0 for column in self.terms.features]) + 0.01 * np.minimum(high - low, 1e300)
+        outside = (points < low - slack) | (points > high + slack)
+        if outside.any():
+            row, feature = np.argwhere(outside)[0]
+            raise BadMessage(
+                f"{who} has the value {points[row, feature]:g} in {self.terms.feature_names[feature]!r}, outside of "
+                f"the agreed range from {low[feature]:g} to {high[feature]:g}."
+            )
+
+
+def read_agreement(path: Path) -> Agreement:
+    """From its file, or a sentence that says which line to mend."""
+    try:
+        content = path.read_bytes()
+        if len(content) > MOST_BYTES:
+            raise BadSettings(f"{path.name} has {len(content)} bytes, and {MOST_BYTES} are the limit.")
+        return Agreement.model_validate(tomllib.loads(content.decode()))
+    except OSError as error:
+        raise BadSettings(f"{path} cannot be read ({error.strerror}); `goldfc init` writes one.") from error
+    except ValidationError as error:
+        raise BadSettings(f"{path.name} is not as it should be: {first_complaint(error)}.") from error
+    except (ValueError, RecursionError) as error:
+        raise BadSettings(f"{path.name} is no valid TOML: {error}.") from error
+
+
+def far_out(summaries: Sequence[Summary]) -> dict[str, str]:
+    """Clients whose values lie so much further out than the others' that they would set everybody's scale, and why.
+
+    How far: the root mean square of a column around the median of the clients' means, against the median client's. It
+    takes three to know who is the odd one out.
+    """
+    told = [summary for summary in summaries if summary.moments is not None]
+    if len(told) < 3:
+        return {}
+    means = np.array([summary.moments.mean for summary in told if summary.moments])
+    variances = np.array([summary.moments.variance for summary in told if summary.moments])
+    spread = np.sqrt(variances + (means - np.median(means, axis=0)) ** 2)
+    usual = np.median(spread, axis=0)
+    times = np.divide(spread, usual, out=np.ones_like(spread), where=usual > 0.0)
+    found = {}
+    for summary, row in zip(told, times, strict=True):
+        if row.max() > FAR_OUT:
+            name = (summary.terms.feature_names or tuple(map(str, range(len(row)))))[int(row.argmax())]
+            found[summary.client] = (
+                f"its column {name!r} spreads {row.max():.3g} times as far as the median client's: other units?"
+            )
+    return found

@@ -1,0 +1,169 @@
+"""An envelope for messages: signed by the sender, readable by the receiver alone, good for one purpose.
+
+Ed25519 signature inside HPKE (X25519, HKDF-SHA256, ChaCha20-Poly1305). Both are bound to the context: federation,
+round, client and the receiver's key. So a message cannot be used in another round, for another client or at another
+server, and nobody but the holder of the sender's key can have written it.
+"""
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from pydantic import Field, ValidationError
+
+from goldfc.errors import BadMessage, BadSettings
+from goldfc.protocol.message import canonical_json
+from goldfc.protocol.terms import Name, Strict, first_complaint
+from goldfc.protocol.wire import MOST_BYTES, parse_json, write_durably
+
+MAGIC = b"goldfc sealed 1\n"
+SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+KEY_BYTES, SIGNATURE_BYTES = 32, 64
+PUBLIC_PREFIX, PRIVATE_PREFIX = "goldfc-public-1:", "goldfc-private-1:"
+MOST_CONTEXT_BYTES = 1000
+# What the envelope adds to a body at the most.
+MOST_SEALED_BYTES = MOST_BYTES + MOST_CONTEXT_BYTES + 1000
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """What others know of somebody: how to check a signature, and how to write to her alone."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        """Refuse what is no key."""
+        self.parts()
+
+    def parts(self) -> tuple[Ed25519PublicKey, X25519PublicKey]:
+        """The two keys: to check signatures, and to seal."""
+        signing, sealing = split_key(self.text, PUBLIC_PREFIX)
+        return Ed25519PublicKey.from_public_bytes(signing), X25519PublicKey.from_public_bytes(sealing)
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateKey:
+    """What nobody else may know."""
+
+    text: str
+
+    def parts(self) -> tuple[Ed25519PrivateKey, X25519PrivateKey]:
+        """The two keys: to sign, and to open."""
+        signing, sealing = split_key(self.text, PRIVATE_PREFIX)
+        return Ed25519PrivateKey.from_private_bytes(signing), X25519PrivateKey.from_private_bytes(sealing)
+
+    @property
+    def public(self) -> PublicKey:
+        """What others may know."""
+        signing, sealing = self.parts()
+        raw = signing.public_key().public_bytes_raw() + sealing.public_key().public_bytes_raw()
+        return PublicKey(PUBLIC_PREFIX + base64.b64encode(raw).decode())
+
+    @classmethod
+    def new(cls) -> "PrivateKey":
+        """A key that nobody has."""
+        raw = Ed25519PrivateKey.generate().private_bytes_raw() + X25519PrivateKey.generate().private_bytes_raw()
+        return cls(PRIVATE_PREFIX + base64.b64encode(raw).decode())
+
+    @classmethod
+    def read(cls, path: Path) -> "PrivateKey":
+        """From its file."""
+        try:
+            key = cls(path.read_text(encoding="ascii").strip())
+        except (OSError, ValueError) as error:
+            raise BadSettings(f"{path.name} cannot be read as a key; `goldfc keygen` makes one.") from error
+        key.parts()
+        return key
+
+    def write(self, path: Path) -> None:
+        """Into a file that only its owner can read."""
+        write_durably(path, f"{self.text}\n".encode(), private=True)
+
+
+def split_key(text: str, prefix: str) -> tuple[bytes, bytes]:
+    """The two halves of a key."""
+    try:
+        raw = base64.b64decode(text.removeprefix(prefix), validate=True) if text.startswith(prefix) else b""
+    except ValueError:
+        raw = b""
+    if len(raw) != 2 * KEY_BYTES:
+        what = "public" if prefix == PUBLIC_PREFIX else "private"
+        raise BadSettings(f"This is no {what} key of goldfc: it must be {prefix!r} and 88 letters; see goldfc keygen.")
+    return raw[:KEY_BYTES], raw[KEY_BYTES:]
+
+
+class Context(Strict):
+    """What a message is for; `to` is who shall open it: the server, or the client itself."""
+
+    federation: Name
+    round: int = Field(ge=0, le=10**9)
+    client: Name
+    to: str = Field(pattern="^(server|client)$")
+
+    def bound_to(self, receiver: PublicKey) -> bytes:
+        """As it enters signature and encryption."""
+        return canonical_json({**self.model_dump(), "receiver": receiver.text}).encode()
+
+
+def seal(body: bytes, context: Context, sender: PrivateKey, receiver: PublicKey) -> bytes:
+    """Sign, then encrypt."""
+    bound = context.bound_to(receiver)
+    signature = sender.parts()[0].sign(bound + b"\n" + body)
+    cover = canonical_json(context.model_dump()).encode()
+    sealed: bytes = SUITE.encrypt(signature + body, receiver.parts()[1], info=bound)
+    return MAGIC + len(cover).to_bytes(4, "little") + cover + sealed
+
+
+def is_sealed(message: bytes) -> bool:
+    """Whether it is in an envelope."""
+    return message.startswith(MAGIC)
+
+
+def read_cover(message: bytes) -> tuple[Context, bytes]:
+    """What the envelope says of itself, and what is inside, still sealed."""
+    if len(message) > MOST_SEALED_BYTES:
+        raise BadMessage(f"The envelope has {len(message)} bytes, and {MOST_SEALED_BYTES} are the limit.")
+    start = len(MAGIC) + 4
+    length = int.from_bytes(message[len(MAGIC) : start], "little")
+    if length > MOST_CONTEXT_BYTES or len(message) < start + length:
+        raise BadMessage("The envelope is cut off or damaged.")
+    cover = message[start : start + length]
+    try:
+        context = Context.model_validate(parse_json(cover))
+    except ValidationError as error:
+        raise BadMessage(
+            f"What the envelope says of itself is not as it should be ({first_complaint(error)})."
+        ) from error
+    if canonical_json(context.model_dump()).encode() != cover:
+        raise BadMessage("What the envelope says of itself is not written in the one way that it is written in.")
+    return context, message[start + length :]
+
+
+def unseal(message: bytes, expected: Context, sender: PublicKey, receiver: PrivateKey) -> bytes:
+    """The body, if it was sealed for this very purpose by this very sender."""
+    context, sealed = read_cover(message)
+    for field in ("federation", "round", "client", "to"):
+        if getattr(context, field) != getattr(expected, field):
+            raise BadMessage(
+                f"The envelope is for {field} {getattr(context, field)!r}, not for {getattr(expected, field)!r}; "
+                "it belongs elsewhere, or somebody sends an old one again."
+            )
+    bound = expected.bound_to(receiver.public)
+    try:
+        opened = SUITE.decrypt(sealed, receiver.parts()[1], info=bound)
+    except (InvalidTag, ValueError) as error:
+        raise BadMessage("The envelope cannot be opened: it is sealed for another receiver, or damaged.") from error
+    signature, body = opened[:SIGNATURE_BYTES], opened[SIGNATURE_BYTES:]
+    try:
+        sender.parts()[0].verify(signature, bound + b"\n" + body)
+    except InvalidSignature as error:
+        raise BadMessage(
+            f"The envelope is not signed with the key that is known of {expected.client!r}."
+            if expected.to == "server"
+            else "The envelope is not signed with the key that is known of the server."
+        ) from error
+    return bytes(body)
