@@ -5,10 +5,21 @@ GoldError
 ├── BadSettings           a setting outside its range (a ValueError)
 ├── BadRows               rows that cannot be learned from: not a number, not finite, too large (a ValueError)
 ├── BadMessage            a message that does not fit the protocol or the other messages (a ValueError)
+├── TooFewClients         fewer clients than were agreed on have sent something
+├── AuditRefused          a message that would give away too much, and was not written
 └── DataNotFound          a data set that is neither in the data folder nor can be fetched (a FileNotFoundError)
 """
 
-__all__ = ["BadMessage", "BadRows", "BadSettings", "DataNotFound", "GoldError", "TooFewMicroClusters"]
+__all__ = [
+    "AuditRefused",
+    "BadMessage",
+    "BadRows",
+    "BadSettings",
+    "DataNotFound",
+    "GoldError",
+    "TooFewClients",
+    "TooFewMicroClusters",
+]
 
 
 class GoldError(Exception):
@@ -29,6 +40,14 @@ class BadRows(GoldError, ValueError):
 
 class BadMessage(GoldError, ValueError):
     """A message that does not fit the protocol, or does not fit the other clients' messages."""
+
+
+class TooFewClients(GoldError):
+    """Fewer clients than were agreed on have sent something."""
+
+
+class AuditRefused(GoldError):
+    """A message that would give away too much, and was not written."""
 
 
 class DataNotFound(GoldError, FileNotFoundError):

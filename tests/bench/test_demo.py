@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from goldfc.bench.demo import UNSURE, Demo, run_demo
-from goldfc.bench.demo_report import COLOURS, LABEL_HEIGHT, LABEL_WIDTH, draw_curve, place_marks, write_report
-from goldfc.bench.tree import draw_tree
-from goldfc.cli import demo_sentences
-from goldfc.learning.granularity import Levels
-from goldfc.learning.proposal import Candidate, Proposal
+from goldfc.bench.demo_report import write_report
+from goldfc.cli.experiments import demo_sentences
+from goldfc.drawings import COLOURS, draw_curve
 
 
 @pytest.fixture(scope="module")
@@ -156,30 +154,3 @@ def test_the_terminal_names_the_proposal_its_rivals_and_what_being_told_is_worth
 
 def test_no_two_clusters_of_the_demo_have_the_same_colour(demo: Demo) -> None:
     assert len(set(COLOURS)) == len(COLOURS) >= len(demo.model.centroids)
-
-
-def test_the_curve_ends_where_there_is_less_evidence_than_for_one_cluster() -> None:
-    proposal = Proposal((1, 2, 3, 4, 5, 6), (0.0, 1.0, 3.0, 2.0, 0.5, -9.0), (Candidate(3, "best"),))
-    curve = draw_curve(proposal, true_number=4)
-    assert curve.last == 5
-    assert len(curve.points) == 5
-    heights = [y for _, y in curve.points]
-    assert heights.index(min(heights)) == 2  # y goes down
-    assert curve.marks[0].n_clusters == 3
-    assert curve.true_x == pytest.approx(curve.points[3][0])
-
-
-def test_the_numbers_of_neighbouring_candidates_do_not_cover_each_other() -> None:
-    marks = place_marks({k: (100.0 + 5.0 * k, 200.0 - k) for k in range(6)})
-    for number, mark in enumerate(marks):
-        for other in marks[:number]:
-            assert abs(mark.x - other.x) >= LABEL_WIDTH or abs(mark.label_y - other.label_y) >= LABEL_HEIGHT
-
-
-def test_every_fine_cluster_has_one_main_branch_at_least() -> None:
-    levels = Levels(np.array([[0, 0], [1, 0], [2, 1], [2, 0], [2, 1]]), (3, 2))
-    tree = draw_tree(levels, np.array([0, 0, 1, 1, 1]))
-    assert len(tree.nodes) == 5
-    assert sum(branch.main for branch in tree.branches) == 3
-    assert sum(not branch.main for branch in tree.branches) == 1
-    assert [node.size for node in tree.nodes] == [1, 1, 3, 3, 2]

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from goldfc.bench.experiments import EXPERIMENTS
 from goldfc.bench.methods import METHODS
 from goldfc.bench.run import Rows
-from goldfc.cli import EXPERIMENT_HELP, main
+from goldfc.cli import main
+from goldfc.cli.experiments import EXPERIMENT_HELP
 from needs import needs_splits
 
 

@@ -111,6 +111,8 @@ class Agreement(Strict):
             "mass_cap": self.limits.mass_cap,
         }
         if isinstance(way, Consensus):
+            # Learned a little coarser than required, few are left that must be merged into a neighbour.
+            shared["rows_each"] = max(way.rows_each, round(1.6 * shared["smallest"]))
             shared["most"] = min(way.most or self.limits.most_micro_clusters, self.limits.most_micro_clusters)
         return type(way)(learning=way.learning, **shared)
 

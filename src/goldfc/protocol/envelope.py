@@ -7,6 +7,7 @@ server, and nobody but the holder of the sender's key can have written it.
 
 import base64
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -36,8 +37,12 @@ class PublicKey:
     text: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no key."""
-        self.parts()
+        """Refuse what is no key, and keys that everybody could open an envelope for."""
+        sealing = self.parts()[1]
+        try:
+            X25519PrivateKey.generate().exchange(sealing)
+        except ValueError as error:
+            raise BadSettings("This public key protects nothing: nobody's private key belongs to it.") from error
 
     def parts(self) -> tuple[Ed25519PublicKey, X25519PublicKey]:
         """The two keys: to check signatures, and to seal."""
@@ -56,7 +61,7 @@ class PrivateKey:
         signing, sealing = split_key(self.text, PRIVATE_PREFIX)
         return Ed25519PrivateKey.from_private_bytes(signing), X25519PrivateKey.from_private_bytes(sealing)
 
-    @property
+    @cached_property
     def public(self) -> PublicKey:
         """What others may know."""
         signing, sealing = self.parts()
@@ -90,7 +95,8 @@ def split_key(text: str, prefix: str) -> tuple[bytes, bytes]:
         raw = base64.b64decode(text.removeprefix(prefix), validate=True) if text.startswith(prefix) else b""
     except ValueError:
         raw = b""
-    if len(raw) != 2 * KEY_BYTES:
+    # The last letter has bits to spare, but a key has one text only: it is part of what is signed.
+    if len(raw) != 2 * KEY_BYTES or prefix + base64.b64encode(raw).decode() != text:
         what = "public" if prefix == PUBLIC_PREFIX else "private"
         raise BadSettings(f"This is no {what} key of goldfc: it must be {prefix!r} and 88 letters; see goldfc keygen.")
     return raw[:KEY_BYTES], raw[KEY_BYTES:]
@@ -127,6 +133,8 @@ def read_cover(message: bytes) -> tuple[Context, bytes]:
     """What the envelope says of itself, and what is inside, still sealed."""
     if len(message) > MOST_SEALED_BYTES:
         raise BadMessage(f"The envelope has {len(message)} bytes, and {MOST_SEALED_BYTES} are the limit.")
+    if not is_sealed(message):
+        raise BadMessage("This is no envelope of goldfc: it does not begin like one.")
     start = len(MAGIC) + 4
     length = int.from_bytes(message[len(MAGIC) : start], "little")
     if length > MOST_CONTEXT_BYTES or len(message) < start + length:

@@ -301,8 +301,10 @@ def is_covariance(shape: FloatArray) -> bool:
         return bool((shape >= 0.0).all())
     variance = np.abs(np.diagonal(shape))
     scale = np.where(variance > FEWER_DIGITS, np.sqrt(variance), 1.0)
-    relative = shape / np.outer(scale, scale)
-    if np.abs(relative - relative.T).max() > ROUNDING:
+    with np.errstate(over="ignore"):
+        relative = shape / np.outer(scale, scale)
+    # No correlation is above 1, and far larger ones cannot be calculated with.
+    if not (np.abs(relative) <= 2.0).all() or np.abs(relative - relative.T).max() > ROUNDING:
         return False
     return bool(np.linalg.eigvalsh(relative)[0] >= -ROUNDING * len(shape))
 
@@ -384,6 +386,8 @@ class Model:
         with message.read_as(cls.KIND):
             arrays, facts = message.arrays, message.facts
             count = facts.get("count")
+            if {name in arrays for name in ("mean", "squares")} != {count is not None}:
+                raise BadMessage("A model must hold all of count, mean and squares, or none of them.")
             model = cls(
                 centroids=arrays["centroids"],
                 covariance=arrays["covariance"],
@@ -405,8 +409,8 @@ class Model:
 
 
 def whole_numbers(values: NDArray[Any]) -> IntArray:
-    """Labels, whatever kind of numbers they travelled as."""
-    if not ((values >= 0) & (values < 2**31) & (values == np.floor(values))).all():
+    """Labels, whatever kind of numbers they travelled as; -0 would be another way to write 0."""
+    if not (~np.signbit(values) & (values < 2**31) & (values == np.floor(values))).all():
         raise BadMessage("The model holds labels that are not whole numbers from 0 on.")
     return values.astype(np.int64)
 
@@ -429,7 +433,10 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
             )
         ),
     )
-    yield "variances and reaches are not negative", lambda: bool((diagonal_of(model.covariance) > 0.0).all())
+    yield (
+        "variances and reaches are not negative",
+        lambda: bool((diagonal_of(model.covariance) > 0.0).all() and (model.reach >= 0.0).all()),
+    )
     yield "the covariance is one that rows can have", lambda: is_covariance(model.covariance)
     yield "every client is named once", lambda: 0 < len(set(model.clients)) == len(model.clients)
     yield "every client has a digest", lambda: len(model.digests) == len(model.clients)
@@ -452,6 +459,24 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
     yield (
         "the pooled moments have its features",
         lambda: model.moments is None or model.moments.mean.shape == model.moments.squares.shape == shape[1:],
+    )
+    yield "the pooled moments are those of rows", lambda: model.moments is None or could_be_of_rows(model.moments)
+    yield (
+        "what is proposed has evidence",
+        lambda: (
+            model.proposal is None
+            or (len(model.proposal.evidence) == len(model.proposal.n_clusters) and len(model.proposal.candidates) > 0)
+        ),
+    )
+
+
+def could_be_of_rows(moments: Moments) -> bool:
+    """Whether there are rows with such means and spreads; M2 is a sum over many rows."""
+    means, squares = np.abs(moments.mean), moments.squares
+    return bool(
+        moments.count > 0.0
+        and (means <= LARGEST_VALUE).all()
+        and ((squares >= 0.0) & (squares <= 10.0 * LARGEST_VALUE**2 * max(1.0, moments.count))).all()
     )
 
 

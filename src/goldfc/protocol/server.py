@@ -27,11 +27,14 @@ from goldfc.learning.thinning import thin
 from goldfc.protocol.federation import Port
 from goldfc.protocol.fusion import Fusion
 from goldfc.protocol.message import Model, Scaling, Summary
-from goldfc.protocol.terms import ranges_of, with_fixed_scales
+from goldfc.protocol.terms import Terms, ranges_of, with_fixed_scales
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
 MARGIN = 3.0
+# How much of the variance of yes and no is taken to be inside clusters, besides what is measured. (With .1 some
+# combinations of values are still clusters, with 1 categories no longer tell clusters apart.)
+BLUR = 0.3
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
     shares = shares_of(summaries, fusion.mass_cap)
     micro = pool(summaries, by_mass=fusion.task.mass, shares=shares)
     moments, scale = common_scale(summaries, fusion.task.scaling, shares)
-    unit = micro if scale is None else divided(micro, scale)
+    unit = blurred(micro if scale is None else divided(micro, scale), summaries[0].terms)
     group = thin_by_client(unit, counts, fusion.at_most)
     # One thread: sums that are made by several depend in their last digits on how many there are.
     with threadpool_limits(limits=1):
@@ -125,6 +128,22 @@ def divided(micro: MicroClusters, scale: FloatArray) -> MicroClusters:
     full = micro.scatter.ndim == 2
     return MicroClusters(
         micro.centroids / scale, micro.mass, micro.scatter / (np.outer(scale, scale) if full else scale**2)
+    )
+
+
+def blurred(micro: MicroClusters, terms: Terms) -> MicroClusters:
+    """Yes and no, and categories, with some variance inside clusters, too.
+
+    Micro-clusters often have one value only. Taken by the word, no cluster would have two, and every combination of
+    values would be a cluster of its own.
+    """
+    shares = np.array([column.kind != "number" for column in terms.features])
+    if not shares.any():
+        return micro
+    centred = micro.centroids - np.average(micro.centroids, axis=0, weights=micro.mass)
+    extra = BLUR * shares * (micro.mass @ centred**2 + diagonal_of(micro.scatter))
+    return MicroClusters(
+        micro.centroids, micro.mass, micro.scatter + (np.diag(extra) if micro.scatter.ndim == 2 else extra)
     )
 
 

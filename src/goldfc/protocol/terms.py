@@ -2,10 +2,11 @@
 
 import math
 import re
+from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError, model_validator
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
@@ -14,6 +15,11 @@ from goldfc.errors import BadSettings
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 MOST_FEATURES = 4096
 MOST_CATEGORIES = 1000
+
+
+def shown(text: str) -> str:
+    """A text from a stranger as it may be shown: what is invisible or steers a terminal is spelled out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def plain_text(text: str) -> str:
@@ -48,9 +54,9 @@ class Column(Strict):
     kind: Literal["number", "boolean", "category"] = "number"
     unit: Text = ""
     range: Annotated[tuple[Number, Number], Field(strict=False)] | None = None
-    categories: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_CATEGORIES)] = ()
+    categories: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_CATEGORIES), FailFast()] = ()
     step: Number | None = None  # the grid that centroids are rounded to
-    fill: Number | bool | str | None = None  # what stands for a missing value
+    fill: Number | bool | Text | None = None  # what stands for a missing value
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -97,12 +103,12 @@ class Terms(Strict):
 
     federation: Name | Literal[""] = ""
     round: Annotated[int, Field(ge=0, le=10**9)] = 0
-    columns: Annotated[tuple[Column, ...], Field(strict=False)] = ()
+    columns: Annotated[tuple[Column, ...], Field(strict=False, max_length=MOST_FEATURES), FailFast()] = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        names = [column.name for column in self.columns]
-        if twice := [name for name in names if names.count(name) > 1]:
+        counts = Counter(column.name for column in self.columns)
+        if twice := [name for name, count in counts.items() if count > 1]:
             raise ValueError(f"column {twice[0]!r} is there twice")
         if self.n_features > MOST_FEATURES:
             raise ValueError(f"the columns become {self.n_features} features; at most {MOST_FEATURES} are possible")
@@ -135,8 +141,8 @@ class Terms(Strict):
             for field in Column.model_fields:
                 if getattr(mine, field) != getattr(others, field):
                     return (
-                        f"column {number} ({mine.name!r}) has the {field} {getattr(others, field)!r}, "
-                        f"not {getattr(mine, field)!r}"
+                        f"column {number} ({mine.name!r}) has the {field} {repr(getattr(others, field))[:200]}, "
+                        f"not {repr(getattr(mine, field))[:200]}"
                     )
         return None
 
@@ -164,7 +170,7 @@ def first_complaint(error: ValidationError) -> str:
     """What pydantic has against it, as half a sentence that shows no more than it must."""
     complaint = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in complaint["loc"])
-    return f"{place or 'it'}: {complaint['msg']}"[:300]
+    return shown(f"{place or 'it'}: {complaint['msg']}")[:300]
 
 
 def as_facts(model: BaseModel) -> dict[str, Any]:

@@ -16,17 +16,18 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import FailFast, Field, ValidationError
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from goldfc.errors import BadMessage
 from goldfc.protocol.message import LARGEST_MASS, Message, Model, Summary, canonical_json
-from goldfc.protocol.terms import MOST_FEATURES, Name, Number, Strict, Terms, Text, first_complaint
+from goldfc.protocol.terms import MOST_FEATURES, Name, Number, Strict, Terms, Text, as_facts, first_complaint, shown
 
 FORMAT = 1
 MOST_BYTES = 16 * 2**20
 MOST_HEADER_BYTES = 2**20
+MOST_KEYS = 100
 MOST_CENTROIDS = 20_000
 MOST_CLIENTS = 10_000
 KEY = "goldfc"
@@ -37,7 +38,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 def several(kind: Any) -> Any:
     """A tuple that JSON writes as a list."""
-    return Annotated[tuple[kind, ...], Field(strict=False, max_length=max(MOST_CLIENTS, MOST_FEATURES))]
+    return Annotated[tuple[kind, ...], Field(strict=False, max_length=max(MOST_CLIENTS, MOST_FEATURES)), FailFast()]
 
 
 class Header(Strict):
@@ -142,7 +143,7 @@ def naming(source: str) -> Iterator[None]:
     try:
         yield
     except BadMessage as error:
-        raise BadMessage(f"{source}: {error}".rstrip(".") + ".") from error.__cause__
+        raise BadMessage(f"{shown(source)}: {error}".rstrip(".") + ".") from error.__cause__
 
 
 def read_header(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -175,7 +176,9 @@ def parse_json(text: bytes) -> dict[str, Any]:
 
 
 def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, if no key is there twice."""
+    """An object, if no key is there twice, and not so many that complaining of each would take long."""
+    if len(pairs) > MOST_KEYS:
+        raise ValueError(f"an object has {len(pairs)} keys, and {MOST_KEYS} are the limit")
     value = dict(pairs)
     if len(value) < len(pairs):
         raise ValueError("a key is there twice")
@@ -188,7 +191,7 @@ def no_constant(name: str) -> None:
 
 
 def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts, if they are as the kind of message has them."""
+    """The facts, if they are as the kind of message has them; numbers that JSON can write in two ways in one way."""
     if isinstance(facts.get("format"), int) and facts["format"] != FORMAT:
         age = "a newer" if facts["format"] > FORMAT else "an older"
         raise BadMessage(
@@ -199,10 +202,10 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(kind, str) or kind not in HEADERS:
         raise BadMessage(f"its kind must be one of {', '.join(HEADERS)}")
     try:
-        HEADERS[kind].model_validate(facts)
+        header = HEADERS[kind].model_validate(facts)
     except ValidationError as error:
         raise BadMessage(f"its header is not as it should be ({first_complaint(error)})") from error
-    return facts
+    return as_facts(header)
 
 
 def check_tensors(kind: str, tensors: dict[str, Any]) -> None:
@@ -249,13 +252,21 @@ def read_message(path: Path) -> bytes:
             raise BadMessage("there is no such file") from error
         except OSError as error:
             raise BadMessage(f"it cannot be read ({error.strerror}); it must be a plain file, not a link") from error
-        with os.fdopen(handle, "rb") as file:
-            before = os.fstat(handle)
-            if not stat.S_ISREG(before.st_mode):
-                raise BadMessage("it must be a plain file, not a folder, a pipe or a device")
-            if before.st_size > MOST_BYTES:
-                raise BadMessage(f"it has {before.st_size} bytes, and {MOST_BYTES} are the limit")
-            return file.read(MOST_BYTES + 1)
+        try:
+            return read_plain(handle)
+        finally:
+            os.close(handle)
+
+
+def read_plain(handle: int) -> bytes:
+    """The bytes behind a handle, if it is that of a plain file and of no more than a message may have."""
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise BadMessage("it must be a plain file, not a folder, a pipe or a device")
+    if found.st_size > MOST_BYTES:
+        raise BadMessage(f"it has {found.st_size} bytes, and {MOST_BYTES} are the limit")
+    with os.fdopen(handle, "rb", closefd=False) as file:
+        return file.read(MOST_BYTES + 1)
 
 
 def write_durably(path: Path, content: bytes, *, private: bool = False) -> None:

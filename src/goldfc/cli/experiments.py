@@ -1,30 +1,23 @@
-"""The command line: the only place that knows click and rich."""
+"""The demo, the experiments and their data."""
 
 import json
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from goldfc.errors import GoldError
+from goldfc.cli.shared import console, main, progress_bar
 
 if TYPE_CHECKING:
     from goldfc.bench.demo import Demo, Scores
     from goldfc.bench.paper import Cell
     from goldfc.bench.run import Job, Run
-
-# What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
-
-console = Console()
 
 
 def not_zero(_context: click.Context, _parameter: click.Parameter, number: int) -> int:
@@ -32,37 +25,6 @@ def not_zero(_context: click.Context, _parameter: click.Parameter, number: int) 
     if number == 0:
         raise click.BadParameter("0 runs at a time would never end; use -1 for one per core.")
     return number
-
-
-FAILED = 1
-
-
-class SentencesForErrors(click.Group):
-    """Say what goldfc refuses in one sentence, without a traceback."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the command; a refusal is printed and ends with exit code 1."""
-        try:
-            return super().invoke(ctx)
-        except GoldError as error:
-            click.echo(f"goldfc: {error}", err=True)
-            ctx.exit(FAILED)
-
-
-@click.group(cls=SentencesForErrors, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="goldfc")
-def main() -> None:
-    """One-shot federated clustering: cluster rows that cannot be moved."""
-
-
-@contextmanager
-def progress_bar(title: str, total: int) -> Iterator[Progress]:
-    """A bar with the time left, on a terminal; quiet in a pipe."""
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    bar.add_task(title, total=total)
-    with bar:
-        yield bar
 
 
 # --- demo ---

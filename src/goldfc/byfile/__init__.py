@@ -1,0 +1,1 @@
+"""The federation by files: tables in, one message out, one model in, labels out."""

@@ -1,0 +1,56 @@
+"""A first `federation.toml`, to be read, mended and agreed on by people."""
+
+import json
+from collections.abc import Sequence
+
+from goldfc.protocol.terms import Column
+
+HEAD = """\
+# What all sites agree on before anybody sends anything. Everybody uses the same file.
+federation = {name}
+round = 1                  # count up for every new round: messages of one cannot be used in another
+privacy = "suppressed"     # or "plain", for research only: micro-clusters may then be single rows
+smallest = 5               # no micro-cluster of fewer rows leaves a site
+scaling = "pooled"         # from the moments that every site tells; or "ranges", if all columns have one
+missing = "refuse"         # or "drop": rows with missing values are left out
+# deadline = 2027-01-31T18:00:00Z
+
+[limits]
+least_clients = 2          # with fewer nothing is fused
+most_micro_clusters = 100  # of one site
+mass_cap = 1.0             # a site counts at most so many times the rows of the median site
+
+# To have messages signed and sealed, make keys with `goldfc keygen`, and list them:
+# [server]
+# key = "goldfc-public-1:..."
+# [[clients]]
+# name = "north"
+# key = "goldfc-public-1:..."
+
+# The columns, in this order. Numbers may have a unit, a range = [low, high] that all values must lie in, and a step
+# that centroids are rounded to; any column may have a fill that stands for missing values.
+"""
+
+
+def agreement_text(name: str, columns: Sequence[Column], odd: Sequence[str]) -> str:
+    """The file as text."""
+    parts = [HEAD.format(name=quoted(name))]
+    parts += [column_text(column) for column in columns]
+    if odd:
+        parts.append(f"# Left out, because it is neither a number nor a category: {', '.join(map(quoted, odd))}\n")
+    return "\n".join(parts)
+
+
+def column_text(column: Column) -> str:
+    """One column."""
+    lines = ["[[columns]]", f"name = {quoted(column.name)}", f"kind = {quoted(column.kind)}"]
+    if column.kind == "category":
+        lines.append(f"categories = [{', '.join(map(quoted, column.categories))}]  # all that any site may have")
+    if column.kind == "number":
+        lines.append('unit = ""')
+    return "\n".join(lines) + "\n"
+
+
+def quoted(text: str) -> str:
+    """A text as TOML has it; printable ones are written as in JSON."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,251 @@
+"""The server's side as a folder: messages go in, are checked and kept, and become the model.
+
+    federation.toml   what was agreed on
+    inbox/            where messages are put, by whatever way they come
+    accepted/         one per client, as it was checked; once here, a message is not lost
+    rejected/         what could not be used, each with the reason beside it
+    closed.json       written when nothing more is taken
+    global.model, sealed/, report.html   the result
+
+It can be killed at any moment: every file is whole or not there, and the next start goes on where this one ended.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from goldfc.byfile.site import context_of, now
+from goldfc.errors import BadMessage, BadSettings, TooFewClients
+from goldfc.protocol.agreement import FILE, Agreement, far_out, read_agreement
+from goldfc.protocol.envelope import PrivateKey, is_sealed, read_cover, seal, unseal
+from goldfc.protocol.federation import generator
+from goldfc.protocol.message import Message, Model, Summary, Task, canonical_json
+from goldfc.protocol.server import Round, in_order, run_round
+from goldfc.protocol.wire import decode, encode, naming, read_message, sync_folder, write_durably
+
+# A message that ends too early may still be on its way; it is looked at again for so many seconds.
+SETTLING = 5.0
+
+Outcome = Literal["accepted", "again", "rejected", "waiting"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """What became of a file in the inbox."""
+
+    outcome: Outcome
+    file: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """Who is in, and who is missing of those that are listed."""
+
+    accepted: tuple[str, ...]
+    missing: tuple[str, ...]
+    closed: bool
+
+
+@dataclass
+class FilePort:
+    """The port of a federation by files: the summaries are there already, and the model is handed on.
+
+    Clients whose values are implausibly far out are left out; `left_out` says who, and why.
+    """
+
+    summaries: Sequence[Summary]
+    deliver: Callable[[Model], None]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
+        """The summaries for a task; nothing for a model."""
+        if message.kind == Task.KIND:
+            self.left_out = far_out(self.summaries)
+            return {
+                summary.client: summary.to_message()
+                for summary in self.summaries
+                if summary.client not in self.left_out and (clients is None or summary.client in clients)
+            }
+        self.deliver(Model.from_message(message))
+        return {}
+
+
+def fuse_files(
+    summaries: Sequence[Summary], agreement: Agreement, n_clusters: int | None, deliver: Callable[[Model], None]
+) -> tuple[Round, Mapping[str, str]]:
+    """One round with the summaries that are there; who was left out, and why."""
+    in_order(summaries)
+    port = FilePort(summaries, deliver)
+    left = len(summaries) - len(far_out(summaries))
+    if left < agreement.limits.least_clients:
+        raise TooFewClients(
+            f"{left} clients can be fused, but at least {agreement.limits.least_clients} are agreed on; wait for more, "
+            f"or agree on fewer (least_clients in {FILE})."
+        )
+    result = run_round(port, n_clusters, agreement.way, generator(agreement.seed, "server"))
+    return result, port.left_out
+
+
+def read_body(message: bytes, agreement: Agreement, key: PrivateKey | None) -> bytes:
+    """The body of a message to the server, out of its envelope."""
+    if not is_sealed(message):
+        if agreement.sealed:
+            raise BadMessage(f"it is not in an envelope, but {FILE} has keys: whoever sent it did not sign it")
+        return message
+    if not agreement.sealed:
+        raise BadMessage(f"it is in an envelope, but {FILE} has no keys to check it with")
+    if key is None:
+        raise BadSettings("Messages are sealed: name the server's private key with --key.")
+    client = read_cover(message)[0].client
+    return unseal(message, context_of(agreement, client, "server"), agreement.key_of(client), key)
+
+
+def read_summary(message: bytes, source: str, agreement: Agreement, key: PrivateKey | None) -> tuple[Summary, bytes]:
+    """The summary in a file, and its body, if this federation can use it."""
+    with naming(source):
+        body = read_body(message, agreement, key)
+        sender = read_cover(message)[0].client if is_sealed(message) else None
+    decoded = decode(body, source)
+    with naming(source):
+        summary = agreement.read_summary(decoded)
+        if sender is not None and summary.client != sender:
+            raise BadMessage(f"client {sender!r} signed it, but it speaks for {summary.client!r}")
+    return summary, body
+
+
+class Folder:
+    """A federation's folder; one process at a time works on it."""
+
+    def __init__(self, path: Path, key: PrivateKey | None = None) -> None:
+        self.path = path
+        self.agreement = read_agreement(path / FILE)
+        if key is not None and self.agreement.server.key != key.public.text:
+            raise BadSettings(f"This is not the server's key in {FILE}.")
+        if self.agreement.sealed and key is None:
+            raise BadSettings("Messages are sealed: name the server's private key with --key.")
+        self._key = key
+        self.inbox, self.accepted, self.rejected = (path / name for name in ("inbox", "accepted", "rejected"))
+        for folder in (self.inbox, self.accepted, self.rejected):
+            folder.mkdir(exist_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out while messages are taken in."""
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise BadSettings(f"Another `goldfc collect` is at work in {self.path}; wait until it ends.") from error
+            yield
+
+    @property
+    def status(self) -> Status:
+        """How things stand."""
+        names = tuple(sorted(path.stem for path in self.accepted.glob("*.summary") if not path.name.startswith(".")))
+        missing = tuple(name for name in self.agreement.names if name not in names)
+        return Status(names, missing, self.closed.is_file())
+
+    @property
+    def closed(self) -> Path:
+        """What is there once nothing more is taken."""
+        return self.path / "closed.json"
+
+    def is_due(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.agreement.deadline is not None and datetime.now(UTC) >= self.agreement.deadline
+
+    def close(self) -> None:
+        """Take nothing more."""
+        if not self.closed.is_file():
+            facts = {"closed": now(), "clients": list(self.status.accepted)}
+            write_durably(self.closed, canonical_json(facts).encode() + b"\n")
+
+    def take_in(self) -> Iterator[Event]:
+        """Judge every file in the inbox; each is on the disk where it belongs before it is spoken of."""
+        for entry in sorted(self.inbox.iterdir()):
+            if entry.name.startswith(".") or entry.suffix in {".part", ".tmp"}:
+                continue
+            yield self._judge(entry)
+
+    def _judge(self, entry: Path) -> Event:
+        if self.closed.is_file():
+            return self._reject(entry, "it came too late: the round is closed.")
+        try:
+            summary, body = read_summary(read_message(entry), entry.name, self.agreement, self._key)
+        except BadMessage as error:
+            if is_fresh(entry):
+                return Event("waiting", entry.name, f"{error} It is looked at again.")
+            return self._reject(entry, str(error))
+        return self._keep(entry, summary, body)
+
+    def _keep(self, entry: Path, summary: Summary, body: bytes) -> Event:
+        place = self.accepted / f"{summary.client}.summary"
+        if not place.is_file():
+            write_durably(place, body)
+            entry.unlink()
+            return Event("accepted", entry.name, f"the summary of {summary.client!r} is in.")
+        if place.read_bytes() == body:
+            entry.unlink()
+            return Event("again", entry.name, f"the summary of {summary.client!r} is in already, the very same.")
+        return self._reject(
+            entry,
+            f"client {summary.client!r} has sent another summary before; the first one is kept. Ask which is right.",
+        )
+
+    def _reject(self, entry: Path, reason: str) -> Event:
+        place = unused(self.rejected / entry.name)
+        write_durably(place.with_name(f"{place.name}.reason.txt"), f"{now()} {reason}\n".encode(errors="replace"))
+        entry.rename(place)
+        sync_folder(self.rejected)
+        return Event("rejected", entry.name, reason)
+
+    def summaries(self) -> list[Summary]:
+        """All that are in, checked again."""
+        found = []
+        for path in sorted(self.accepted.glob("*.summary")):
+            message = decode(read_message(path), path.name)
+            found.append(self.agreement.read_summary(message))
+        return found
+
+    def fuse(self, n_clusters: int | None) -> tuple[Round, Mapping[str, str]]:
+        """The model of all that are in, written for everybody."""
+        return fuse_files(self.summaries(), self.agreement, n_clusters, self._deliver)
+
+    def _deliver(self, model: Model) -> None:
+        body = encode(model.to_message())
+        if self._key is not None:
+            (self.path / "sealed").mkdir(exist_ok=True)
+            for client in model.clients:
+                context = context_of(self.agreement, client, "client")
+                envelope = seal(body, context, self._key, self.agreement.key_of(client))
+                write_durably(self.path / "sealed" / f"{client}.model", envelope)
+        write_durably(self.path / "global.model", body)
+
+    def refused(self) -> dict[str, str]:
+        """What could not be used, and why."""
+        suffix = ".reason.txt"
+        return {
+            path.name.removesuffix(suffix): path.read_text(encoding="utf-8").strip()
+            for path in sorted(self.rejected.glob(f"*{suffix}"))
+        }
+
+
+def is_fresh(entry: Path) -> bool:
+    """Whether somebody may still be writing it."""
+    try:
+        return time.time() - entry.lstat().st_mtime < SETTLING
+    except OSError:
+        return False
+
+
+def unused(path: Path) -> Path:
+    """The path, or the first like it that nothing is at."""
+    candidates = (path if number == 1 else path.with_name(f"{path.name}.{number}") for number in range(1, 10**6))
+    return next(candidate for candidate in candidates if not os.path.lexists(candidate))

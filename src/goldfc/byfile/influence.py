@@ -1,0 +1,97 @@
+"""Leave-one-client-out: how much of the result hangs on a single site."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadMessage, TooFewMicroClusters
+from goldfc.protocol.fusion import Fusion
+from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.server import fuse, in_order, pool
+
+# With fewer there is nobody, or only one, left to agree.
+LEAST_CLIENTS = 3
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The result without one client: how far the others' labels stay the same, and how many clusters there are."""
+
+    client: str
+    agreement: float  # adjusted Rand index by mass: 1 where nothing changes, about 0 where nothing is left
+    clusters: int
+
+
+def leave_one_out(
+    summaries: Sequence[Summary],
+    n_clusters: int | None,
+    fusion: Fusion,
+    rng_of: Callable[[], np.random.Generator],
+    model: Model,
+) -> Iterator[LeftOut]:
+    """Fuse again without each client in turn, in the order of their names; nothing if they are fewer than three.
+
+    With `n_clusters` None there are as many as in the model. `rng_of` gives randomness that begins afresh, so that no
+    difference comes from the draw alone.
+    """
+    check_fused(model, summaries)
+    if missing := set(model.clients) - {summary.client for summary in summaries}:
+        raise BadMessage(
+            f"The summary of client {min(missing)!r} is not there, but the model was made from it; all are needed to "
+            "leave one out."
+        )
+    if len(summaries) < LEAST_CLIENTS:
+        return
+    ordered = in_order(summaries)
+    for left_out in ordered:
+        rest = [summary for summary in ordered if summary is not left_out]
+        without = fuse_rest(rest, n_clusters or len(model.centroids), fusion, rng_of)
+        before = np.concatenate([model.labels_of(summary.client) for summary in rest])
+        mass = pool(rest, by_mass=fusion.task.mass).mass
+        agreement = adjusted_rand_index(before, without.micro_labels, mass)
+        yield LeftOut(left_out.client, agreement, len(without.centroids))
+
+
+def check_fused(model: Model, summaries: Sequence[Summary]) -> None:
+    """Refuse summaries that the model was not made from."""
+    for summary in summaries:
+        if summary.client not in model.clients:
+            raise BadMessage(
+                f"Client {summary.client!r} took no part in this model; its clients are {', '.join(model.clients)}."
+            )
+        if summary.to_message().digest != model.digest_of(summary.client):
+            raise BadMessage(
+                f"The model was made from another summary of client {summary.client!r} than this one; "
+                "give the one that was fused."
+            )
+
+
+def fuse_rest(
+    rest: Sequence[Summary], n_clusters: int, fusion: Fusion, rng_of: Callable[[], np.random.Generator]
+) -> Model:
+    """Global clusters; fewer than wanted where those who are left cannot tell so many apart."""
+    for fewer in range(n_clusters, 1, -1):
+        try:
+            return fuse(rest, fewer, fusion, rng_of())
+        except TooFewMicroClusters:
+            continue
+    return fuse(rest, 1, fusion, rng_of())
+
+
+def adjusted_rand_index(one: IntArray, other: IntArray, mass: FloatArray) -> float:
+    """How far two partitions agree, beyond chance, if every label counted as often as its mass says."""
+    table = np.zeros((one.max() + 1, other.max() + 1))
+    np.add.at(table, (one, other), mass)
+    both, in_one, in_other = (pairs(those) for those in (table, table.sum(axis=1), table.sum(axis=0)))
+    most = (in_one + in_other) / 2.0
+    if both == most:
+        return 1.0
+    by_chance = in_one * in_other / pairs(mass.sum())
+    return (both - by_chance) / (most - by_chance)
+
+
+def pairs(masses: FloatArray) -> float:
+    """How many pairs of rows there are in groups of these sizes."""
+    return float((masses * (masses - 1.0) / 2.0).sum())

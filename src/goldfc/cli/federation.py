@@ -1,0 +1,574 @@
+"""The federation by files, command by command."""
+
+import csv
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from goldfc.cli.shared import console, main, printable, progress_bar
+
+if TYPE_CHECKING:
+    from goldfc.byfile.folder import Event, Folder, Status
+    from goldfc.byfile.influence import LeftOut
+    from goldfc.byfile.site import Labels
+    from goldfc.protocol.agreement import Agreement
+    from goldfc.protocol.audit import Audit
+    from goldfc.protocol.envelope import PrivateKey
+    from goldfc.protocol.message import Message, Model, Summary
+
+A_FILE = click.Path(path_type=Path)
+FEDERATION_OPTION = click.option(
+    "--federation",
+    "federation",
+    type=A_FILE,
+    help="What was agreed on.  [default: federation.toml here or beside the data, if there]",
+)
+KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private key, where messages are sealed.")
+ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.")
+K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How many; proposed if not given.")
+SITE_NAME = "The site's name.  [default: that of the output file]"
+# Leaving out each of more sites would take long.
+MOST_LEFT_OUT = 30
+
+
+# --- before a round ---
+
+
+@main.command()
+@click.argument("data", type=A_FILE, required=False)
+@click.option("--name", required=True, help="The federation's name, such as three-hospitals.")
+@ID_OPTION
+@click.option("--columns", help="Names, separated by commas: these only, or, without DATA, these as numbers.")
+@click.option("-o", "--out", type=A_FILE, default=Path("federation.toml"), show_default=True)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def init(data: Path | None, name: str, id_column: str | None, columns: str | None, out: Path, force: bool) -> None:
+    """Write a first federation.toml, from the columns of DATA or from --columns: the sites read it and agree."""
+    from goldfc.byfile.draft import agreement_text
+    from goldfc.byfile.tables import check_names, guess_columns, read_raw
+    from goldfc.errors import BadSettings
+    from goldfc.protocol.agreement import read_agreement
+    from goldfc.protocol.terms import Column
+    from goldfc.protocol.wire import write_durably
+
+    wanted = [part.strip() for part in columns.split(",")] if columns else []
+    if data is None and not wanted:
+        raise click.UsageError("Name a table, or the columns with --columns.")
+    if out.exists() and not force:
+        raise BadSettings(f"{out} is there already; --force replaces it.")
+    if data is None:
+        found, odd = [Column(name=each) for each in wanted], list[str]()
+    else:
+        raw = read_raw(data)
+        check_names(raw, wanted, id_column)
+        found, odd = guess_columns(raw, [id_column] if id_column else [])
+        found = [column for column in found if not wanted or column.name in wanted]
+        odd = [each for each in odd if each != id_column]
+    if not found:
+        raise BadSettings("No column looks like numbers or categories; name some with --columns.")
+    write_durably(out, agreement_text(name, found, odd).encode())
+    try:
+        read_agreement(out)
+    except BadSettings:
+        out.unlink()
+        raise
+    say(f"{out} has {len(found)} columns: {', '.join(f'{column.name} ({column.kind})' for column in found)}.")
+    if odd:
+        say(f"Left out, because they are neither numbers nor categories: {', '.join(odd)}.")
+    say("Read it, mend it, and give the same file to all sites. Categories in it are those of this table.")
+
+
+@main.command()
+@click.argument("name")
+@click.option("--folder", type=A_FILE, default=Path(), help="Where to write it.  [default: here]")
+def keygen(name: str, folder: Path) -> None:
+    """Make a pair of keys: NAME.key is private and stays with you, NAME.pub goes into federation.toml."""
+    from goldfc.errors import BadSettings
+    from goldfc.protocol.envelope import PrivateKey
+    from goldfc.protocol.terms import plain_name
+    from goldfc.protocol.wire import write_durably
+
+    try:
+        plain_name(name)
+    except ValueError as error:
+        raise BadSettings(f"The name {name!r} {error}.") from error
+    private, public = folder / f"{name}.key", folder / f"{name}.pub"
+    if private.exists():
+        raise BadSettings(f"{private} is there already; whoever loses a key cannot open what was sealed for it.")
+    key = PrivateKey.new()
+    key.write(private)
+    write_durably(public, f"{key.public.text}\n".encode())
+    say(f"{private} is private: keep it. {public} is for {'federation.toml'}:")
+    click.echo(f'name = "{name}"\nkey = "{key.public.text}"')
+
+
+# --- at a site ---
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@click.option("-o", "--out", type=A_FILE, required=True, help="The message, such as site-a.summary.")
+@FEDERATION_OPTION
+@click.option("--client", help=SITE_NAME)
+@ID_OPTION
+@click.option("--columns", help="Without a federation file: names of columns to use, separated by commas.")
+@click.option("--privacy", type=click.Choice(["suppressed", "plain"]), help="Without a federation file only.")
+@KEY_OPTION
+@click.option("--dry-run", is_flag=True, help="Show what would leave, and write nothing.")
+@click.option("--accept-risk", is_flag=True, help="Write the message although the audit speaks against it.")
+def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
+    data: Path,
+    out: Path,
+    federation: Path | None,
+    client: str | None,
+    id_column: str | None,
+    columns: str | None,
+    privacy: str | None,
+    key_file: Path | None,
+    dry_run: bool,
+    accept_risk: bool,
+) -> None:
+    """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
+    from goldfc.byfile.site import draft_summary, send
+    from goldfc.byfile.tables import as_table, read_raw
+
+    raw = read_raw(data)
+    agreement = agreement_for(data, federation)
+    if agreement is None:
+        agreement = agreement_without_file(list(raw.columns), columns, privacy, id_column)
+        say("There is no federation.toml: all columns are taken as numbers, and names must agree at all sites.")
+    elif columns or privacy:
+        raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
+    table = as_table(raw, agreement.columns, drop=agreement.missing == "drop", id_column=id_column)
+    name = checked_client(client or out.stem, agreement)
+    key = read_key(key_file)
+    for note in table.notes:
+        say(note)
+    with working("learning (the first run compiles: ~20 s)"):
+        draft = draft_summary(table, name, agreement, data)
+    show_audit(draft.audit)
+    if dry_run:
+        say("Nothing is written (--dry-run).")
+        return
+    message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
+    sealed = ", signed and sealed" if agreement.sealed else ""
+    say(
+        f"{out}: {len(message) / 1000:.1f} kB{sealed}. "
+        f"`goldfc inspect {out}` shows what is in it; hand it to the server."
+    )
+    say(f"{data.parent / '.goldfc'} is private and stays here: `goldfc label` needs it.")
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@click.option("--model", "model_file", type=A_FILE, required=True, help="What came back, such as global.model.")
+@click.option("-o", "--out", type=A_FILE, required=True, help="The labels, such as labels.csv.")
+@FEDERATION_OPTION
+@click.option("--client", help="The site's name, where the model is sealed.  [default: that of the model file]")
+@ID_OPTION
+@KEY_OPTION
+def label(
+    data: Path,
+    model_file: Path,
+    out: Path,
+    federation: Path | None,
+    client: str | None,
+    id_column: str | None,
+    key_file: Path | None,
+) -> None:
+    """Give every row in DATA the label of its cluster; rows need not have been summarised."""
+    from goldfc.byfile.site import label_table, open_model
+    from goldfc.byfile.tables import as_table, read_raw
+    from goldfc.protocol.wire import read_message, write_durably
+
+    agreement = agreement_for(data, federation)
+    name = client or model_file.stem
+    model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
+    drop = agreement is not None and agreement.missing == "drop"
+    table = as_table(read_raw(data), model.terms.columns, drop=drop, id_column=id_column)
+    labels = label_table(table, model, data)
+    write_durably(out, labels_text(labels, id_column or "row").encode())
+    say(f"{out}: {len(labels.ids)} rows in {len(set(labels.cluster[labels.cluster >= 0].tolist()))} clusters.")
+    if others := int((~labels.summarised & (labels.cluster >= 0)).sum()):
+        say(f"{others} rows were not in the message that the model was made from: they got the nearest cluster.")
+    if far := int(labels.far.sum()):
+        say(f"{far} of them are far from every cluster (column far): nobody sent anything like them.")
+    if without := int((labels.cluster < 0).sum()):
+        say(f"{without} rows have missing values, and so no cluster.")
+
+
+def labels_text(labels: "Labels", id_name: str) -> str:
+    """As CSV."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([id_name, "cluster", "certainty", "found_by", "far"])
+    for row, cluster, certainty, summarised, far in zip(
+        labels.ids, labels.cluster, labels.certainty, labels.summarised, labels.far, strict=True
+    ):
+        found_by = "none" if cluster < 0 else "micro-cluster" if summarised else "nearest"
+        sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
+        writer.writerow([row, "" if cluster < 0 else cluster, sure, found_by, "yes" if far else "no"])
+    return text.getvalue()
+
+
+@main.command()
+@click.argument("file", type=A_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Everything, for a program.")
+@FEDERATION_OPTION
+@click.option("--client", help="The site's name, for a sealed model.  [default: that of the file]")
+@KEY_OPTION
+def inspect(file: Path, as_json: bool, federation: Path | None, client: str | None, key_file: Path | None) -> None:
+    """Show in plain words what a message contains."""
+    from goldfc.byfile.describe import describe
+    from goldfc.protocol.envelope import is_sealed, read_cover
+    from goldfc.protocol.wire import decode, naming, read_message
+
+    content = read_message(file)
+    if is_sealed(content) and key_file is None:
+        with naming(file.name):
+            cover = read_cover(content)[0]
+        facts = {"what": "a sealed message", **cover.model_dump(), "bytes": len(content)}
+        if as_json:
+            click.echo(json.dumps(facts))
+            return
+        show_lines([(name, str(value)) for name, value in facts.items()])
+        say("What is inside can be read with the receiver's key (--key) only.")
+        return
+    if is_sealed(content):
+        content = opened(content, file, agreement_for(file, federation), client, read_key(key_file))
+    message = decode(content, file.name)
+    lines = list(describe(message))
+    if as_json:
+        click.echo(message_json(message))
+        return
+    show_lines([*lines, ("size", f"{len(content)} bytes")])
+
+
+def message_json(message: "Message") -> str:
+    """All of it."""
+    arrays = {name: array.tolist() for name, array in message.arrays.items()}
+    return json.dumps({"kind": message.kind, **message.facts, "arrays": arrays})
+
+
+def opened(
+    content: bytes, file: Path, agreement: "Agreement | None", client: str | None, key: "PrivateKey | None"
+) -> bytes:
+    """The inside of an envelope, for whoever may open it."""
+    from goldfc.byfile.folder import read_body
+    from goldfc.byfile.site import open_model
+    from goldfc.errors import BadSettings
+    from goldfc.protocol.envelope import read_cover
+    from goldfc.protocol.wire import encode, naming
+
+    if agreement is None:
+        raise BadSettings("To open an envelope it takes the federation file, which has the keys.")
+    with naming(file.name):
+        if read_cover(content)[0].to == "server":
+            return read_body(content, agreement, key)
+    return encode(open_model(content, file.name, agreement, client or file.stem, key).to_message())
+
+
+# --- at the server ---
+
+
+@main.command()
+@click.argument("summaries", type=A_FILE, nargs=-1, required=True)
+@K_OPTION
+@click.option("-o", "--out", type=A_FILE, required=True, help="The model, such as global.model.")
+@FEDERATION_OPTION
+@KEY_OPTION
+def fuse(
+    summaries: tuple[Path, ...], clusters: int | None, out: Path, federation: Path | None, key_file: Path | None
+) -> None:
+    """Make the global clusters of all sites' SUMMARIES."""
+    from goldfc.byfile.folder import fuse_files, read_summary
+    from goldfc.protocol.wire import encode, read_message, write_durably
+
+    agreement, key = agreement_for(out, federation), read_key(key_file)
+    found = []
+    with progress_bar("reading", len(summaries)) as bar:
+        for path in summaries:
+            content = read_message(path)
+            if agreement is None:
+                agreement = agreement_of_summary(content, path.name)
+                say("There is no federation.toml: the first summary says what the others must be like.")
+            found.append(read_summary(content, path.name, agreement, key)[0])
+            bar.advance(bar.task_ids[0])
+    if agreement is None:
+        raise click.UsageError("Name at least one summary.")
+
+    def deliver(model: "Model") -> None:
+        write_durably(out, encode(model.to_message()))
+
+    with working("fusing"):
+        result, left_out = fuse_files(found, agreement, clusters, deliver)
+    show_result(result.model, out, left_out)
+
+
+@main.command()
+@click.argument("folder", type=A_FILE)
+@K_OPTION
+@KEY_OPTION
+@click.option("--close", is_flag=True, help="Take nothing more, and fuse what is in.")
+@click.option("--wait", is_flag=True, help="Stay until all listed sites are in or the deadline is over, then fuse.")
+def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bool, wait: bool) -> None:
+    """Take in messages from FOLDER/inbox, say who is in and who is missing, and fuse when closed."""
+    from goldfc.byfile.folder import Folder
+    from goldfc.errors import BadSettings
+
+    if not folder.is_dir():
+        raise BadSettings(f"There is no folder {folder}; make one with a federation.toml in it.")
+    place = Folder(folder, read_key(key_file))
+    with place.locked():
+        take_in_all(place, wait=wait)
+        status = place.status
+        if close or place.is_due() or (wait and not status.missing):
+            place.close()
+        show_status(place.status)
+        if not place.closed.is_file():
+            say(f"Not closed yet: put messages into {place.inbox}, and run this again; --close ends the round.")
+            return
+        with working("fusing"):
+            result, left_out = place.fuse(clusters)
+        write_folder_report(place, result.summaries, result.model, left_out)
+        show_result(result.model, folder / "global.model", left_out)
+        say(f"Open {folder / 'report.html'} in a browser to see the clusters and who supports them.")
+
+
+def take_in_all(place: "Folder", *, wait: bool) -> None:
+    """Until the inbox is settled; with `wait`, until everybody is in or the deadline is over."""
+    told: set[tuple[str, str]] = set()
+    while True:
+        events = list(take_in_once(place, told))
+        unsettled = any(event.outcome == "waiting" for event in events)
+        done = (
+            not wait
+            or place.is_due()
+            or place.closed.is_file()
+            or (place.agreement.clients and not place.status.missing)
+        )
+        if done and not unsettled:
+            return
+        time.sleep(0.5)
+
+
+def take_in_once(place: "Folder", told: set[tuple[str, str]]) -> "list[Event]":
+    """One look at the inbox; news are told once."""
+    events = []
+    for event in place.take_in():
+        events.append(event)
+        if (event.file, event.outcome) not in told:
+            say(f"{event.outcome}: {event.file}: {event.sentence}")
+        if event.outcome == "waiting":
+            told.add((event.file, event.outcome))
+    return events
+
+
+def write_folder_report(
+    place: "Folder", summaries: "Sequence[Summary]", model: "Model", left_out: Mapping[str, str]
+) -> None:
+    """The page, with what would change without each of them."""
+    from goldfc.byfile.report import write_model_report
+
+    write_model_report(
+        model,
+        place.path / "report.html",
+        summaries,
+        left_out=leave_each_out(summaries, model, place.agreement),
+        expected=place.agreement.names,
+        refused={**place.refused(), **left_out},
+    )
+
+
+@main.command()
+@click.argument("model_file", metavar="MODEL", type=A_FILE)
+@click.argument("summaries", type=A_FILE, nargs=-1)
+@click.option("-o", "--out", type=A_FILE, default=Path("report.html"), show_default=True)
+@FEDERATION_OPTION
+def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation: Path | None) -> None:
+    """Make a page of MODEL: its clusters, who supports them, and, with the SUMMARIES, who changes what."""
+    from goldfc.byfile.folder import read_summary
+    from goldfc.byfile.report import write_model_report
+    from goldfc.protocol.message import Model
+    from goldfc.protocol.wire import decode, read_message
+
+    model = Model.from_message(decode(read_message(model_file), model_file.name))
+    agreement = agreement_for(model_file, federation)
+    found = []
+    for path in summaries:
+        content = read_message(path)
+        agreement = agreement or agreement_of_summary(content, path.name)
+        summary = read_summary(content, path.name, agreement, None)[0]
+        check_part_of(model, summary, path)
+        found.append(summary)
+    left_out = leave_each_out(found, model, agreement) if agreement else ()
+    expected = agreement.names if agreement else ()
+    write_model_report(model, out, found, left_out=left_out, expected=expected)
+    say(f"Open {out} in a browser.")
+
+
+def check_part_of(model: "Model", summary: "Summary", path: Path) -> None:
+    """Refuse a summary that the model was not made from."""
+    from goldfc.errors import BadMessage
+
+    model.own(summary.client)
+    if model.digest_of(summary.client) != summary.to_message().digest:
+        raise BadMessage(f"{path.name}: the model was made from another summary of client {summary.client!r}.")
+
+
+def leave_each_out(summaries: "Sequence[Summary]", model: "Model", agreement: "Agreement") -> "list[LeftOut]":
+    """How the result changes without each of them; nothing where that would take long."""
+    from goldfc.byfile.influence import leave_one_out
+    from goldfc.protocol.federation import generator
+
+    if not 3 <= len(summaries) <= MOST_LEFT_OUT or len(summaries) != len(model.clients):
+        return []
+    found = []
+    with progress_bar("leaving each out", len(summaries)) as bar:
+        k, rng_of = len(model.centroids), lambda: generator(agreement.seed, "server")
+        for one in leave_one_out(summaries, k, agreement.way, rng_of, model):
+            found.append(one)
+            bar.advance(bar.task_ids[0])
+    return found
+
+
+# --- shared ---
+
+
+def say(sentence: str) -> None:
+    """One sentence; names in it may come from strangers."""
+    console.print(escape(printable(sentence)), highlight=False, soft_wrap=True)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Something that moves on a terminal; nothing to see in a pipe."""
+    return console.status(what) if console.is_terminal else nullcontext()
+
+
+def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
+    """The federation file that was named, or one that is here or beside a file."""
+    from goldfc.protocol.agreement import FILE, read_agreement
+
+    if federation is not None:
+        return read_agreement(federation)
+    found = [path for path in (Path(FILE), beside.parent / FILE) if path.is_file()]
+    return read_agreement(found[0]) if found else None
+
+
+def agreement_without_file(
+    header: list[str], columns: str | None, privacy: str | None, id_column: str | None
+) -> "Agreement":
+    """What is meant where nobody wrote it down: numbers, and the defaults."""
+    from goldfc.errors import BadSettings
+    from goldfc.protocol.agreement import Agreement
+    from goldfc.protocol.terms import Column
+
+    names = [part.strip() for part in columns.split(",")] if columns else [n for n in header if n != id_column]
+    try:
+        return Agreement(
+            federation="unnamed",
+            round=0,
+            privacy="plain" if privacy == "plain" else "suppressed",
+            columns=tuple(Column(name=name) for name in names),
+        )
+    except ValueError as error:
+        raise BadSettings(f"These columns cannot be used ({error}); `goldfc init` helps.") from error
+
+
+def agreement_of_summary(content: bytes, source: str) -> "Agreement":
+    """What the others must be like, where nobody wrote it down."""
+    from goldfc.errors import BadSettings
+    from goldfc.protocol.agreement import FILE, Agreement
+    from goldfc.protocol.envelope import is_sealed
+    from goldfc.protocol.message import Summary
+    from goldfc.protocol.wire import decode
+
+    if is_sealed(content):
+        raise BadSettings(f"{source} is sealed: it takes {FILE}, which has the keys.")
+    summary = Summary.from_message(decode(content, source))
+    return Agreement(
+        federation=summary.terms.federation,
+        round=summary.terms.round,
+        columns=summary.terms.columns,
+        privacy="suppressed" if summary.smallest > 1 else "plain",
+        smallest=max(summary.smallest, 2),
+        scaling="pooled" if summary.moments else "ranges",
+    )
+
+
+def checked_client(name: str, agreement: "Agreement") -> str:
+    """The site's name, if it may be called so."""
+    from goldfc.errors import BadSettings
+    from goldfc.protocol.agreement import FILE
+    from goldfc.protocol.terms import plain_name
+
+    try:
+        plain_name(name)
+    except ValueError as error:
+        raise BadSettings(f"The client name {name!r} {error}; name the site with --client.") from error
+    if agreement.clients and name not in agreement.names:
+        raise BadSettings(f"{FILE} lists no client {name!r}, but {', '.join(agreement.names)}; use --client.")
+    return name
+
+
+def read_key(path: Path | None) -> "PrivateKey | None":
+    """The key, if one was named."""
+    from goldfc.protocol.envelope import PrivateKey
+
+    return None if path is None else PrivateKey.read(path)
+
+
+def show_audit(audit: "Audit") -> None:
+    """What would leave, before it does."""
+    auc = "-" if audit.membership_auc is None else f"{audit.membership_auc:.2f}"
+    show_lines(
+        [
+            ("rows", str(audit.rows)),
+            ("micro-clusters", str(audit.micro_clusters)),
+            ("smallest of them", f"{audit.smallest} rows (required: {audit.required})"),
+            ("centroids that are a row", f"{audit.exact_matches} (required: 0)"),
+            ("distance to the nearest row", f"{audit.distance_ratio:.2f} times that between rows"),
+            ("guessing who is in", f"AUC {auc} (0.5: by chance)"),
+        ],
+        title="Audit: what the message would give away",
+    )
+    for warning in audit.warnings:
+        say(f"Warning: {warning}.")
+
+
+def show_lines(lines: Sequence[tuple[str, str]], title: str | None = None) -> None:
+    """Names and values."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in lines:
+        table.add_row(escape(printable(name)), escape(printable(value)))
+    console.print(table)
+
+
+def show_status(status: "Status") -> None:
+    """Who is in, and who is missing."""
+    say(f"In: {', '.join(status.accepted) or 'nobody yet'}.")
+    if status.missing:
+        say(f"Missing: {', '.join(status.missing)}.")
+
+
+def show_result(model: "Model", out: Path, left_out: Mapping[str, str]) -> None:
+    """What came out."""
+    for client, why in left_out.items():
+        say(f"Left out: {client}: {why}")
+    if model.proposal is not None:
+        best, *others = model.proposal.candidates
+        say(f"How many clusters? {best.n_clusters}: {best.reason}.")
+        for other in others:
+            say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
+    clusters, micro = len(model.centroids), len(model.micro_labels)
+    say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.clients)} sites; hand it to every site.")

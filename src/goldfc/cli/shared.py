@@ -1,0 +1,65 @@
+"""What all commands share: the group they belong to, the console, progress bars and exit codes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from goldfc import errors
+
+# What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
+
+console = Console()
+
+FAILED = 1
+# More special ones first.
+EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (errors.BadMessage, 3),
+    (errors.TooFewClients, 4),
+    (errors.AuditRefused, 5),
+    (errors.BadSettings, 2),
+    (errors.BadRows, 2),
+    (errors.GoldError, FAILED),
+    (OSError, FAILED),
+)
+
+
+class SentencesForErrors(click.Group):
+    """Say what goldfc refuses in one sentence, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a refusal is printed and ends with its exit code."""
+        try:
+            return super().invoke(ctx)
+        except (errors.GoldError, OSError) as error:
+            click.echo(f"goldfc: {printable(str(error))}", err=True)
+            ctx.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+
+
+def printable(text: str) -> str:
+    """A text that may hold names from strangers, without signs that would do something to a terminal."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else "\N{REPLACEMENT CHARACTER}" for sign in text)
+
+
+EPILOG = (
+    "Exit codes: 0 done; 1 something else went wrong; 2 wrong usage, settings or data; 3 a message is bad or does not "
+    "fit; 4 too few clients; 5 the audit refused."
+)
+
+
+@click.group(cls=SentencesForErrors, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
+@click.version_option(package_name="goldfc")
+def main() -> None:
+    """One-shot federated clustering: cluster rows that cannot be moved."""
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Progress]:
+    """A bar with the time left, on a terminal; quiet in a pipe."""
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    bar.add_task(title, total=total)
+    with bar:
+        yield bar

@@ -1,0 +1,976 @@
+"""Messages as bytes: the same content has the same bytes and only those, and a stranger's bytes can do no harm."""
+
+import errno
+import gzip
+import io
+import json
+import os
+import pickle
+import re
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from goldfc import Model, Summary
+from goldfc.errors import BadMessage
+from goldfc.learning.granularity import Levels
+from goldfc.learning.moments import Moments
+from goldfc.learning.proposal import Candidate, Proposal
+from goldfc.protocol import wire
+from goldfc.protocol.message import Message, canonical_json
+from goldfc.protocol.terms import UNNAMED, Column, Terms
+
+NAME = "ward-a.goldfc"
+TERMS = Terms(
+    federation="heart",
+    round=3,
+    columns=(
+        Column(name="Größe", unit="cm", range=(0.0, 250.0)),
+        Column(name="smokes", kind="boolean"),
+    ),
+)
+SUMMARY = Summary(
+    "ward-a",
+    np.array([[150.0, 0.25], [170.5, 0.5], [185.0, 0.75]]),
+    mass=np.array([5, 10, 5]),
+    shape=np.array([[4.0, 0.1], [0.1, 0.2]]),
+    moments=Moments(20.0, np.array([169.0, 0.5]), np.array([3000.0, 4.0])),
+    smallest=5,
+    terms=TERMS,
+)
+MODEL = Model(
+    centroids=np.array([[150.0, 0.25], [178.0, 0.5]]),
+    covariance=np.array([[4.0, 0.1], [0.1, 0.2]]),
+    reach=np.array([3.0, 4.0]),
+    clients=("ward-a", "ward-b"),
+    micro_counts=(3, 1),
+    micro_labels=np.array([0, 1, 1, 0]),
+    micro_certainty=np.array([1.0, 0.5, 0.75, 1.0]),
+    levels=Levels(np.array([[0, 0], [1, 1], [2, 1], [0, 0]]), (3, 2)),
+    digests=("0" * 32, "f" * 32),
+    proposal=Proposal((1, 2), (-3.5, -2.0), (Candidate(2, "the best balance of fit and simplicity"),)),
+    moments=Moments(40.0, np.array([169.0, 0.5]), np.array([6000.0, 8.0])),
+    terms=TERMS,
+)
+MESSAGES = {"summary": SUMMARY.to_message(), "model": MODEL.to_message()}
+BODIES = {kind: wire.encode(message) for kind, message in MESSAGES.items()}
+ONE_WAY = "not written in the one way that its content is written in"
+NO_MESSAGE = "this is no goldfc message: it does not begin like one"
+DISAGREE = "its arrays and its header disagree"
+NO_JSON = "its header is no valid JSON"
+
+both_kinds = pytest.mark.parametrize("kind", ["summary", "model"])
+Edit = Callable[[dict[str, Any]], object]
+
+
+def parts(body: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a message, and the bytes behind it."""
+    length = int.from_bytes(body[:8], "little")
+    return json.loads(body[8 : 8 + length]), body[8 + length :]
+
+
+def joined(header: bytes, data: bytes) -> bytes:
+    """A message with this header, filled up with blanks as safetensors does."""
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def with_header(edit: Edit, kind: str = "summary") -> bytes:
+    """A message with another header around the same facts and bytes."""
+    header, data = parts(BODIES[kind])
+    edit(header)
+    return joined(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode(), data)
+
+
+def with_text(edit: Callable[[bytes], bytes], kind: str = "summary") -> bytes:
+    """A message with another text of its header."""
+    header, data = parts(BODIES[kind])
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    assert edit(text) != text
+    return joined(edit(text), data)
+
+
+def with_inner(edit: Callable[[str], str], kind: str = "summary") -> bytes:
+    """A message with another text of its facts, else as it should be."""
+    inner = parts(BODIES[kind])[0]["__metadata__"]["goldfc"]
+    assert edit(inner) != inner
+    arrays = {name: array.astype("<f8") for name, array in MESSAGES[kind].arrays.items()}
+    return bytes(save(arrays, metadata={"goldfc": edit(inner)}))
+
+
+def with_facts(edit: Edit, kind: str = "summary") -> bytes:
+    """A message with other facts, written as they should be."""
+
+    def edited(inner: str) -> str:
+        facts = json.loads(inner)
+        edit(facts)
+        return canonical_json(facts)
+
+    return with_inner(edited, kind)
+
+
+def with_arrays(kind: str = "summary", /, **arrays: Any) -> bytes:
+    """A message with other arrays, written as they should be."""
+    new = {**MESSAGES[kind].arrays, **{name: np.asarray(array, dtype=float) for name, array in arrays.items()}}
+    return wire.encode(Message(kind, new, MESSAGES[kind].facts))
+
+
+def in_column(**values: Any) -> Edit:
+    """Put something into the first column."""
+    return lambda facts: facts["terms"]["columns"][0].update(values)
+
+
+def read(path: Path) -> Summary | Model:
+    """What a server does with the file of a stranger."""
+    message = wire.decode(wire.read_message(path), path.name)
+    with wire.naming(path.name):
+        return (Model if message.kind == "model" else Summary).from_message(message)
+
+
+def assert_refused(folder: Path, body: bytes, sentence: str) -> None:
+    path = folder / NAME
+    path.write_bytes(body)
+    with pytest.raises(BadMessage, match=sentence) as caught:
+        read(path)
+    said = str(caught.value)
+    assert said.startswith(f"{NAME}: ")
+    assert said.endswith(".")
+    assert said.isprintable()
+    assert len(said) < 500
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+# --- the one way in which content is written
+
+
+@both_kinds
+def test_bytes_come_back_as_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(BODIES[kind])
+    assert wire.read_message(path) == BODIES[kind]
+    assert wire.encode(wire.decode(BODIES[kind])) == BODIES[kind]
+    assert wire.encode(read(path).to_message()) == BODIES[kind]
+
+
+@both_kinds
+def test_a_message_comes_back_with_all_that_it_said(kind: str) -> None:
+    sent, back = MESSAGES[kind], wire.decode(BODIES[kind])
+    assert back.kind == kind
+    assert back.facts == sent.facts
+    assert set(back.arrays) == set(sent.arrays)
+    for name, array in sent.arrays.items():
+        np.testing.assert_array_equal(back.arrays[name], array)
+    assert back.digest == sent.digest
+
+
+@both_kinds
+def test_the_order_in_which_content_was_put_together_does_not_change_the_bytes(kind: str) -> None:
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: shuffled(value[name]) for name in rng.permutation(sorted(value))}
+        return [shuffled(item) for item in value] if isinstance(value, list) else value
+
+    message = MESSAGES[kind]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        arrays = {name: message.arrays[name] for name in rng.permutation(sorted(message.arrays))}
+        assert wire.encode(Message(kind, arrays, shuffled(dict(message.facts)))) == BODIES[kind]
+
+
+@pytest.mark.parametrize("dtype", [">f8", "<f8", "longdouble"])
+def test_the_kind_of_number_that_content_was_held_in_does_not_change_the_bytes(dtype: str) -> None:
+    arrays = {name: np.asfortranarray(array.astype(dtype)) for name, array in MESSAGES["summary"].arrays.items()}
+    assert wire.encode(Message("summary", arrays, MESSAGES["summary"].facts)) == BODIES["summary"]
+
+
+def test_parts_that_a_client_withholds_are_not_there() -> None:
+    bare = replace(SUMMARY, mass=None, shape=None, moments=None, smallest=1)
+    message = wire.decode(wire.encode(bare.to_message()))
+    assert set(message.arrays) == {"centroids"}
+    assert set(message.facts) == {"client", "terms"}
+    assert Summary.from_message(message).moments is None
+
+
+def test_a_message_that_says_of_no_federation_where_it_belongs_does_not_cross() -> None:
+    with pytest.raises(BadMessage, match=r"terms: Field required"):
+        wire.decode(wire.encode(replace(SUMMARY, terms=UNNAMED).to_message()))
+
+
+def test_nothing_is_written_that_would_be_too_large_to_be_read() -> None:
+    huge = Message("summary", {"centroids": np.zeros((600, 4000))}, {"client": "a"})
+    with pytest.raises(BadMessage, match=r"would have 19200\d\d\d bytes, and 16777216 are the limit; send fewer micro"):
+        wire.encode(huge)
+
+
+WRITTEN_OTHERWISE = {
+    "blanks in the facts": lambda: with_inner(lambda text: text.replace(":", ": ", 1)),
+    "facts in another order": lambda: with_inner(lambda text: json.dumps(dict(reversed(json.loads(text).items())))),
+    "an exponent": lambda: with_inner(lambda text: text.replace("250.0", "2.5e2")),
+    "more digits than needed": lambda: with_inner(lambda text: text.replace("250.0", "250.00")),
+    "a whole number for a real one": lambda: with_inner(lambda text: text.replace("250.0", "250")),
+    "a text for a number": lambda: with_facts(in_column(range=["0.0", "250.0"])),
+    "yes for a number": lambda: with_facts(in_column(range=[True, 250.0])),
+    "yes for the format": lambda: with_facts(lambda facts: facts.update(format=True)),
+    "a real number for the format": lambda: with_facts(lambda facts: facts.update(format=1.0)),
+    "escaped letters": lambda: with_inner(lambda text: text.replace("ö", "\\u00f6")),
+    "escaped letters outside": lambda: with_text(lambda text: text.replace("ö".encode(), b"\\u00f6")),
+    "what is so anyway": lambda: with_facts(in_column(kind="number")),
+    "nothing, said aloud": lambda: with_facts(in_column(step=None)),
+    "blanks in the header": lambda: with_text(lambda text: text.replace(b'":{', b'": {', 1)),
+    "blanks behind the header": lambda: with_text(lambda text: text + b" " * 8),
+    "arrays in another order": lambda: with_header(lambda header: header.update(mean=header.pop("mean"))),
+    "the facts behind the arrays": lambda: with_header(
+        lambda header: header.update(__metadata__=header.pop("__metadata__"))
+    ),
+    "a text for the count of a model": lambda: with_facts(lambda facts: facts.update(count="40.0"), "model"),
+    "a text for evidence": lambda: with_facts(
+        lambda facts: facts["proposal"].update(evidence=["-3.5", "-2.0"]), "model"
+    ),
+}
+
+
+@pytest.mark.parametrize("make", WRITTEN_OTHERWISE.values(), ids=WRITTEN_OTHERWISE)
+def test_what_is_written_in_another_way_is_refused(make: Callable[[], bytes], tmp_path: Path) -> None:
+    assert_refused(tmp_path, make(), ONE_WAY)
+
+
+# --- the file
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    assert_refused(tmp_path, b"", "the file is empty")
+
+
+@both_kinds
+def test_a_message_cut_at_any_byte_is_refused(kind: str) -> None:
+    for length in range(1, len(BODIES[kind])):
+        with pytest.raises(BadMessage, match=f"^{NAME}: (this is no goldfc message|it is cut off|{DISAGREE})"):
+            wire.decode(BODIES[kind][:length], NAME)
+
+
+def accepted(body: bytes) -> bool:
+    """Whether it is taken; anything but a sentence is a failure, and so are bytes that come back otherwise."""
+    try:
+        message = wire.decode(body, NAME)
+        back = (Model if message.kind == "model" else Summary).from_message(message)
+    except BadMessage as error:
+        assert str(error).isprintable()  # noqa: PT017 (of all refusals, whatever they say)
+        return False
+    software = json.loads(parts(body)[0]["__metadata__"]["goldfc"])["software"]
+    assert wire.encode(back.to_message(), software) == body
+    return True
+
+
+@both_kinds
+def test_a_flipped_bit_is_refused_or_makes_another_good_message(kind: str) -> None:
+    body = BODIES[kind]
+    start = 8 * (len(body) - len(parts(body)[1]))
+    beyond = np.random.default_rng(0).integers(start, 8 * len(body), size=300)
+    taken = {place for place in (*range(start), *beyond.tolist()) if accepted(flipped(body, place))}
+    assert not any(place < 8 * 8 for place in taken), "the length of the header"
+    # Letters of names and digits of numbers may change; little else can.
+    assert 0 < sum(place < start for place in taken) < 0.3 * start
+
+
+def flipped(body: bytes, place: int) -> bytes:
+    """The bytes with one bit turned over."""
+    byte, bit = divmod(place, 8)
+    return body[:byte] + bytes([body[byte] ^ 1 << bit]) + body[byte + 1 :]
+
+
+class Bomb:
+    """What would run if somebody loaded it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pytest.fail, ("a pickle was loaded",)
+
+
+def zipped() -> bytes:
+    """A megabyte of zeros in a few bytes."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", bytes(2**20))
+    return file.getvalue()
+
+
+OTHER_FILES = {
+    "zip": zipped(),
+    "gzip": gzip.compress(BODIES["summary"]),
+    **{f"pickle {protocol}": pickle.dumps(Bomb(), protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)},
+    "numpy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'}",
+    "json": b'{"format":1,"kind":"summary"}',
+    "zeros": bytes(100),
+    "text": "Größe;Gewicht\n180;75\n".encode(),
+    "envelope": b"goldfc sealed 1\n" + bytes(100),
+    "another first sign": BODIES["summary"].replace(b"{", b"[", 1),
+}
+
+
+@pytest.mark.parametrize("body", OTHER_FILES.values(), ids=OTHER_FILES)
+def test_files_of_another_kind_are_refused_and_never_unpacked(body: bytes, tmp_path: Path) -> None:
+    assert_refused(tmp_path, body, NO_MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("format_", "sentence"),
+    [
+        (0, "is written in format 0 by an older goldfc, and this one reads format 1; use the same version at all sit"),
+        (-1, "is written in format -1 by an older goldfc"),
+        (2, "is written in format 2 by a newer goldfc, and this one reads format 1"),
+        (10**4000, "is written in format 10000000000000000000 by a newer goldfc"),
+        ("1", r"\(format: Input should be 1\)"),
+        (None, r"\(format: Input should be 1\)"),
+        (1e300, r"\(format: Input should be 1\)"),
+    ],
+)
+@both_kinds
+def test_older_and_newer_formats_are_refused_by_their_number(
+    kind: str, format_: Any, sentence: str, tmp_path: Path
+) -> None:
+    assert_refused(tmp_path, with_facts(lambda facts: facts.update(format=format_), kind), sentence)
+
+
+def test_a_newer_format_may_have_anything_else_in_it(tmp_path: Path) -> None:
+    body = with_facts(lambda facts: facts.update(format=2, kind="whisper", new=[1]))
+    assert_refused(tmp_path, body, "by a newer goldfc")
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / NAME
+    path.touch()
+    os.truncate(path, 2**40)
+    monkeypatch.setattr(os, "fdopen", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr(os, "read", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(BadMessage, match=f"^{NAME}: it has 1099511627776 bytes, and 16777216 are the limit.$"):
+        wire.read_message(path)
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / NAME
+    path.touch()
+    small = path.stat()
+    os.truncate(path, wire.MOST_BYTES + 100)
+    monkeypatch.setattr(os, "fstat", lambda _: small)
+    body = wire.read_message(path)
+    assert len(body) == wire.MOST_BYTES + 1
+    with pytest.raises(BadMessage, match=f"^{NAME}: it has 16777217 bytes, and 16777216 are the limit"):
+        wire.decode(body, path.name)
+
+
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(BODIES["summary"])
+    (tmp_path / "link").symlink_to(tmp_path / "plain")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name, sentence in {
+        "link": "it cannot be read .*; it must be a plain file, not a link",
+        "loop": "it cannot be read .*; it must be a plain file, not a link",
+        "folder": "it must be a plain file, not a folder, a pipe or a device",
+        "pipe": "it must be a plain file, not a folder, a pipe or a device",
+        "nowhere": "there is no such file",
+        "plain/below": "it cannot be read",
+    }.items():
+        with pytest.raises(BadMessage, match=f"^{Path(name).name}: {sentence}"):
+            wire.read_message(tmp_path / name)
+    assert wire.read_message(tmp_path / "plain") == BODIES["summary"]
+
+
+def test_a_refused_file_is_closed(tmp_path: Path) -> None:
+    def handles() -> int:
+        return len(names_in(Path("/dev/fd")))
+
+    before = handles()
+    for _ in range(10):
+        with pytest.raises(BadMessage):
+            wire.read_message(tmp_path)
+    assert handles() == before
+
+
+@pytest.mark.parametrize("name", ["\u202egpj.exe", "two\nlines", "\x1b[2J", os.fsdecode(b"\xff")])
+def test_names_of_files_are_shown_so_that_they_fool_nobody(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(BadMessage, match="the file is empty") as caught:
+        read(tmp_path / name)
+    assert str(caught.value).isprintable()
+
+
+# --- structure
+
+
+def shape_of_centroids(*shape: Any) -> bytes:
+    return with_header(lambda header: header["centroids"].update(shape=list(shape)))
+
+
+STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "header of 2^63 bytes": (
+        lambda: (2**63).to_bytes(8, "little") + BODIES["summary"][8:],
+        "its header has 9223372036854775808 bytes, and 1048576 are the limit",
+    ),
+    "header of 2^64 - 1 bytes": (
+        lambda: (2**64 - 1).to_bytes(8, "little") + BODIES["summary"][8:],
+        "its header has 18446744073709551615 bytes",
+    ),
+    "header beyond the end": (
+        lambda: (2**20).to_bytes(8, "little") + BODIES["summary"][8:],
+        "it is cut off, or still being written",
+    ),
+    "header shorter than it is": (lambda: (100).to_bytes(8, "little") + BODIES["summary"][8:], NO_JSON),
+    "more rows than bytes": (lambda: shape_of_centroids(4, 2), DISAGREE),
+    "fewer rows than bytes": (lambda: shape_of_centroids(2, 2), DISAGREE),
+    "features do not fit": (
+        lambda: shape_of_centroids(2, 3),
+        "has centroids of 3 features, but its columns make 2|one",
+    ),
+    "no centroids in the table": (
+        lambda: shape_of_centroids(0, 2),
+        "its centroids must have at least one number in ev",
+    ),
+    "no features": (lambda: shape_of_centroids(3, 0), "its centroids must have at least one number in every direction"),
+    "k = -1": (lambda: shape_of_centroids(-1, 2), "its centroids must have at least one number in every direction"),
+    "d = -1": (lambda: shape_of_centroids(3, -1), "its centroids must have at least one number in every direction"),
+    "k = 2^32 - 1": (
+        lambda: shape_of_centroids(2**32 - 1, 2),
+        "it has 4294967295 centroids of 2 features; 20000 of 4096 are the limit",
+    ),
+    "d = 2^32 - 1": (
+        lambda: shape_of_centroids(3, 2**32 - 1),
+        "it has 3 centroids of 4294967295 features; 20000 of 4096",
+    ),
+    "k d beyond 2^64": (lambda: shape_of_centroids(2**63, 2**63), "20000 of 4096 are the limit"),
+    "other arrays of 2^32 - 1": (
+        lambda: with_header(lambda header: header["mass"].update(shape=[2**32 - 1])),
+        DISAGREE,
+    ),
+    "other arrays beyond 2^64": (
+        lambda: with_header(lambda header: header["shape"].update(shape=[2**63, 2**63])),
+        DISAGREE,
+    ),
+    "k that is no number": (lambda: shape_of_centroids("3", 2), "its centroids must have at least one number in every"),
+    "k that is not whole": (lambda: shape_of_centroids(3.0, 2), "its centroids must have at least one number in every"),
+    "k that is yes": (lambda: shape_of_centroids(True, 2), "its centroids must have at least one number in every"),
+    "one dimension": (lambda: shape_of_centroids(6), "its centroids has 1 dimensions"),
+    "many dimensions": (lambda: shape_of_centroids(*[1] * 1000), "its centroids has 1000 dimensions"),
+    "a million centroids": (
+        lambda: wire.encode(Message("summary", {"centroids": np.zeros((10**6, 1))}, MESSAGES["summary"].facts)),
+        "it has 1000000 centroids of 1 features; 20000 of 4096 are the limit",
+    ),
+    "no centroids at all": (lambda: with_header(lambda header: header.pop("centroids")), "it has no centroids"),
+    "an array that is none": (
+        lambda: with_header(lambda header: header.update(centroids=7)),
+        "its centroids must be 64-bit numbers",
+    ),
+    "an array without a place": (lambda: with_header(lambda header: header["mass"].pop("data_offsets")), DISAGREE),
+    "an array that nobody knows": (
+        lambda: with_header(lambda header: header.update(rows=header.pop("mass"))),
+        "a summary has no array 'rows'",
+    ),
+    "an array of the other kind": (
+        lambda: with_header(lambda header: header.update(reach=header.pop("mass"))),
+        "a summary has no array 'reach'",
+    ),
+    "an array of an odd name": (
+        lambda: with_header(lambda header: header.update({"\u202e\x1b": header.pop("mass")})),
+        r"a summary has no array '\\u202e\\x1b'",
+    ),
+    **{
+        f"numbers as {dtype}": (
+            lambda dtype=dtype: with_header(lambda header: header["centroids"].update(dtype=dtype)),  # type: ignore[misc]
+            r"its centroids must be 64-bit numbers \(F64\)",
+        )
+        for dtype in ("F16", "BF16", "F32", "I64", "U8", "BOOL", ">f8", "f64", "F64 ", 64, None)
+    },
+    "real float16": (
+        lambda: bytes(save({"centroids": np.ones((3, 2), np.float16)}, parts(BODIES["summary"])[0]["__metadata__"])),
+        "its centroids must be 64-bit numbers",
+    ),
+    "real int64": (
+        lambda: bytes(save({"centroids": np.ones((3, 2), np.int64)}, parts(BODIES["summary"])[0]["__metadata__"])),
+        "its centroids must be 64-bit numbers",
+    ),
+    "bytes behind the end": (lambda: BODIES["summary"] + b"\0", DISAGREE),
+    "another message behind the end": (lambda: BODIES["summary"] * 2, DISAGREE),
+    "a hole between arrays": (
+        lambda: (
+            with_header(
+                lambda header: [
+                    header[name].update(data_offsets=[place + 8 for place in header[name]["data_offsets"]])
+                    for name in ("mass", "mean", "shape", "squares")
+                ]
+            )
+            + bytes(8)
+        ),
+        DISAGREE,
+    ),
+    "arrays that share bytes": (
+        lambda: with_header(lambda header: header["mean"].update(data_offsets=header["squares"]["data_offsets"])),
+        DISAGREE,
+    ),
+    "an array that ends before it begins": (
+        lambda: with_header(lambda header: header["mass"]["data_offsets"].reverse()),
+        DISAGREE,
+    ),
+    "places below zero": (lambda: with_header(lambda header: header["mass"].update(data_offsets=[-24, 0])), DISAGREE),
+    "places of 2^64": (
+        lambda: with_header(lambda header: header["mass"].update(data_offsets=[2**64, 2**64 + 24])),
+        DISAGREE,
+    ),
+    "more said of an array": (
+        lambda: with_header(lambda header: header["mass"].update(colour="red")),
+        f"{DISAGREE}|{ONE_WAY}",
+    ),
+    "a header that is no object": (lambda: joined(b"{}", b""), "this is a safetensors file, but no goldfc message"),
+    "facts that are no object": (lambda: with_inner(lambda _: "[1]"), "its header is no JSON object"),
+    "no metadata": (
+        lambda: with_header(lambda header: header.pop("__metadata__")),
+        "safetensors file, but no goldfc m",
+    ),
+    "more metadata": (
+        lambda: with_header(lambda header: header["__metadata__"].update(other="x")),
+        "this is a safetensors file, but no goldfc message",
+    ),
+    "other metadata": (
+        lambda: with_header(lambda header: header.update(__metadata__={"format": "pt"})),
+        "this is a safetensors file, but no goldfc message",
+    ),
+    "metadata that are no text": (
+        lambda: with_header(lambda header: header["__metadata__"].update(goldfc={"format": 1})),
+        "this is a safetensors file, but no goldfc message",
+    ),
+    "metadata that are no object": (
+        lambda: with_header(lambda header: header.update(__metadata__=[])),
+        "this is a safetensors file, but no goldfc message",
+    ),
+    "another kind": (
+        lambda: with_facts(lambda facts: facts.update(kind="summarize")),
+        "its kind must be one of summary, model",
+    ),
+    "a kind that is a list": (lambda: with_facts(lambda facts: facts.update(kind=[])), "its kind must be one of"),
+    "no kind": (lambda: with_facts(lambda facts: facts.pop("kind")), "its kind must be one of summary, model"),
+    "a summary that says it is a model": (
+        lambda: with_facts(lambda facts: facts.update(kind="model")),
+        r"its header is not as it should be \(clients: Field required\)",
+    ),
+    "moments without a count": (
+        lambda: with_facts(lambda facts: facts.pop("count")),
+        "must hold all of count, mean and squares, or none of them",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "sentence"), STRUCTURE.values(), ids=STRUCTURE)
+def test_bytes_that_are_put_together_wrongly_are_refused(
+    make: Callable[[], bytes], sentence: str, tmp_path: Path
+) -> None:
+    assert_refused(tmp_path, make(), sentence)
+
+
+# --- values
+
+
+@both_kinds
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused_in_every_array(kind: str, value: float, tmp_path: Path) -> None:
+    for name, array in MESSAGES[kind].arrays.items():
+        bad = array.astype(float)
+        bad.flat[-1] = value
+        assert_refused(
+            tmp_path, with_arrays(kind, **{name: bad}), f"its {name} holds values that are no finite numbers"
+        )
+
+
+@both_kinds
+def test_numbers_that_cannot_be_calculated_with_are_refused_in_every_array(kind: str, tmp_path: Path) -> None:
+    for name, array in MESSAGES[kind].arrays.items():
+        for value in (1e308, -1e308):
+            bad = array.astype(float)
+            bad.flat[0] = value
+            assert_refused(tmp_path, with_arrays(kind, **{name: bad}), "The summary of client|The model")
+
+
+VALUES = {
+    "centroids of 1e308": (
+        {"centroids": np.full((3, 2), 1e308)},
+        "centroids that are not finite numbers of at most 1e",
+    ),
+    "negative masses": ({"mass": [-5, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
+    "no mass": ({"mass": [0, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
+    "half a row": ({"mass": [5.5, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
+    "a billion rows": ({"mass": [1e9, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
+    "less than the privacy level": ({"mass": [4, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
+    "too many masses": ({"mass": [5, 10, 5, 5]}, "must hold one mass per micro-cluster, 3"),
+    "masses unlike the count": ({"mass": [500, 10, 5]}, "counts 20 rows, but its micro-clusters have 515"),
+    "a negative variance": ({"shape": [[-4.0, 0.0], [0.0, 0.2]]}, "a shape that no rows can have"),
+    "a correlation above 1": ({"shape": [[4.0, 2.0], [2.0, 0.2]]}, "a shape that no rows can have"),
+    "a shape that is not symmetric": ({"shape": [[4.0, 0.1], [0.2, 0.2]]}, "a shape that no rows can have"),
+    "a shape out of all proportion": ({"shape": [[1e-280, 1e200], [1e200, 1e-280]]}, "a shape that no rows can have"),
+    "a shape of other features": ({"shape": np.eye(3)}, "must hold a shape of 2 x 2 numbers; it has 3 x 3"),
+    "a mean too few": ({"mean": [1.0]}, "must hold one mean and one M2 for every feature"),
+    "a negative M2": ({"squares": [-1.0, 1.0]}, "moments that are not finite, too large or negative"),
+    "centroids of other features": ({"centroids": np.ones((3, 3))}, "must hold a shape of 3 x 3 numbers"),
+}
+
+
+@pytest.mark.parametrize(("arrays", "sentence"), VALUES.values(), ids=VALUES)
+def test_values_that_no_rows_have_are_refused(arrays: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, with_arrays(**arrays), f"The summary of client 'ward-a' .*{sentence}")
+
+
+@pytest.mark.parametrize("count", [0, -20, 10**9, 2.5, "20", 10**300, True])
+def test_counts_that_no_rows_have_are_refused(count: Any, tmp_path: Path) -> None:
+    body = with_facts(lambda facts: facts.update(count=count))
+    assert_refused(tmp_path, body, r"its header is not as it should be \(count: ")
+
+
+MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a label beyond the clusters": (lambda: with_arrays("model", micro_labels=[0, 1, 2, 0]), "labels are clusters"),
+    "a negative label": (lambda: with_arrays("model", micro_labels=[0, 1, -1, 0]), "labels that are not whole numbers"),
+    "half a label": (lambda: with_arrays("model", micro_labels=[0, 1, 0.5, 0]), "labels that are not whole numbers"),
+    "a label too few": (
+        lambda: with_arrays("model", micro_labels=[0, 1, 1]),
+        "the micro-clusters of all clients are there",
+    ),
+    "counts that do not add up": (
+        lambda: with_facts(lambda facts: facts.update(micro_counts=[3, 2]), "model"),
+        "the micro-clusters of all clients are there",
+    ),
+    "a count too many": (
+        lambda: with_facts(lambda facts: facts.update(micro_counts=[2, 1, 1]), "model"),
+        "every client has micro-clusters",
+    ),
+    "a count of nothing": (
+        lambda: with_facts(lambda facts: facts.update(micro_counts=[4, 0]), "model"),
+        r"micro_counts\.1: Input should be greater than or equal to 1",
+    ),
+    "the same client twice": (
+        lambda: with_facts(lambda facts: facts.update(clients=["ward-a", "ward-a"]), "model"),
+        "every client is named once",
+    ),
+    "nobody": (lambda: with_facts(lambda facts: facts.update(clients=[]), "model"), "every client is named once"),
+    "a client with a path": (
+        lambda: with_facts(lambda facts: facts.update(clients=["ward-a", "../b"]), "model"),
+        r"clients\.1: .*must be letters, digits",
+    ),
+    "a digest too few": (
+        lambda: with_facts(lambda facts: facts.update(digests=["0" * 32]), "model"),
+        "every client has a digest",
+    ),
+    "a digest that is none": (
+        lambda: with_facts(lambda facts: facts.update(digests=["0" * 32, "0" * 31 + "\n"]), "model"),
+        r"digests\.1: String should match pattern",
+    ),
+    "more than certain": (
+        lambda: with_arrays("model", micro_certainty=[1.0, 1.5, 1.0, 1.0]),
+        "certainty lies between 0 and 1",
+    ),
+    "less than uncertain": (
+        lambda: with_arrays("model", micro_certainty=[1.0, -0.5, 1.0, 1.0]),
+        "certainty lies between 0 and 1",
+    ),
+    "a certainty too few": (lambda: with_arrays("model", micro_certainty=[1.0]), "certainty lies between 0 and 1"),
+    "a covariance that no rows have": (
+        lambda: with_arrays("model", covariance=[[1.0, 2.0], [2.0, 1.0]]),
+        "the covariance is one that rows can have",
+    ),
+    "a covariance out of all proportion": (
+        lambda: with_arrays("model", covariance=[[1e-280, 1e200], [1e200, 1e-280]]),
+        "the covariance is one that rows can have",
+    ),
+    "no variance": (
+        lambda: with_arrays("model", covariance=[0.0, 1.0]),
+        "variances and reaches are not negative",
+    ),
+    "a negative reach": (lambda: with_arrays("model", reach=[-1.0, 1.0]), "variances and reaches are not negative"),
+    "a reach too few": (lambda: with_arrays("model", reach=[1.0]), "there is one reach per cluster"),
+    "a covariance of other features": (
+        lambda: with_arrays("model", covariance=np.eye(3)),
+        "the covariance has its features",
+    ),
+    "centroids of other features": (
+        lambda: with_arrays("model", centroids=np.ones((2, 3))),
+        "its columns make as many features",
+    ),
+    "a level too few": (
+        lambda: with_arrays("model", levels=np.zeros((4, 1))),
+        "every level has all micro-clusters",
+    ),
+    "a level with fewer micro-clusters": (
+        lambda: with_arrays("model", levels=np.zeros((3, 2))),
+        "every level has all micro-clusters",
+    ),
+    "a level count too few": (
+        lambda: with_facts(lambda facts: facts.update(level_clusters=[3]), "model"),
+        "every level has all micro-clusters",
+    ),
+    "a level with more clusters than it says": (
+        lambda: with_facts(lambda facts: facts.update(level_clusters=[2, 2]), "model"),
+        "levels hold no more clusters than they say",
+    ),
+    "evidence too few": (
+        lambda: with_facts(lambda facts: facts["proposal"].update(evidence=[1.0]), "model"),
+        "what is proposed has evidence",
+    ),
+    "nothing proposed": (
+        lambda: with_facts(lambda facts: facts["proposal"].update(candidates=[]), "model"),
+        "what is proposed has evidence",
+    ),
+    "moments of other features": (
+        lambda: with_arrays("model", mean=[1.0, 2.0, 3.0]),
+        "the pooled moments have its features",
+    ),
+    "a negative M2": (lambda: with_arrays("model", squares=[-1.0, 1.0]), "the pooled moments are those of rows"),
+    "moments without a count": (
+        lambda: with_facts(lambda facts: facts.pop("count"), "model"),
+        "A model must hold all of count, mean and squares, or none of them",
+    ),
+    "a count of nobody": (
+        lambda: with_facts(lambda facts: facts.update(count=-1.0), "model"),
+        r"its header is not as it should be \(count: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "sentence"), MODELS.values(), ids=MODELS)
+def test_models_that_do_not_fit_together_are_refused(make: Callable[[], bytes], sentence: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, make(), sentence)
+
+
+# --- the parser
+
+NESTED = "[" * 10**6
+LONG = "9" * 10**6
+PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
+    "an array twice": (
+        lambda: with_text(lambda text: text.replace(b'"mass":', b'"mean":', 1)),
+        f"{NO_JSON} .*a key is there twice",
+    ),
+    "metadata twice": (
+        lambda: with_text(lambda text: b'{"__metadata__":{"goldfc":"{}"},' + text[1:]),
+        f"{NO_JSON} .*a key is there twice",
+    ),
+    "facts twice": (
+        lambda: with_text(lambda text: text.replace(b'{"goldfc":', b'{"goldfc":"{}","goldfc":')),
+        f"{NO_JSON} .*a key is there twice",
+    ),
+    "dtype twice": (
+        lambda: with_text(lambda text: text.replace(b'{"dtype":', b'{"dtype":"F64","dtype":', 1)),
+        f"{NO_JSON} .*a key is there twice",
+    ),
+    "a fact twice": (
+        lambda: with_inner(lambda text: text.replace('"client":', '"client":"ward-b","client":')),
+        f"{NO_JSON} .*a key is there twice",
+    ),
+    "a column's name twice": (
+        lambda: with_inner(lambda text: text.replace('"name":"smokes"', '"name":"age","name":"smokes"')),
+        f"{NO_JSON} .*a key is there twice",
+    ),
+    "a fact twice, once escaped": (
+        lambda: with_inner(lambda text: text.replace('"client":', '"\\u0063lient":"ward-b","client":')),
+        f"{NO_JSON} .*a key is there twice",
+    ),
+    "an unknown fact": (
+        lambda: with_facts(lambda facts: facts.update(rows=[[1.0]])),
+        r"its header is not as it should be \(rows: Extra inputs are not permitted\)",
+    ),
+    "an unknown term": (
+        lambda: with_facts(lambda facts: facts["terms"].update(path="/home")),
+        r"\(terms\.path: Extra inputs are not permitted\)",
+    ),
+    "an unknown property of a column": (
+        lambda: with_facts(in_column(weight=1.0)),
+        r"\(terms\.columns\.0\.weight: Extra inputs are not permitted\)",
+    ),
+    "an unknown fact that steers the terminal": (
+        lambda: with_facts(lambda facts: facts.update({"\x1b[2J\u202e": 1})),
+        r"\(\\x1b\[2J\\u202e: Extra inputs are not permitted\)",
+    ),
+    "many unknown facts": (
+        lambda: with_facts(lambda facts: facts.update({f"k{number}": 0 for number in range(50_000)})),
+        f"{NO_JSON} .*an object has 5000[0-9] keys, and 100 are the limit",
+    ),
+    "a million brackets outside": (lambda: joined(f'{{"a":{NESTED}'.encode(), b""), NO_JSON),
+    "a million brackets that close": (
+        lambda: joined(f'{{"a":{NESTED[:500_000]}{"]" * 500_000}}}'.encode(), b""),
+        NO_JSON,
+    ),
+    "a million braces": (lambda: joined(('{"a":' * 200_000).encode(), b""), NO_JSON),
+    "a million brackets inside": (lambda: with_inner(lambda _: f'{{"a":{NESTED}'), NO_JSON),
+    "a megabyte integer outside": (
+        lambda: with_text(lambda text: text.replace(b'"shape":[3,2]', f'"shape":[{LONG},2]'.encode())),
+        NO_JSON,
+    ),
+    "a megabyte integer inside": (lambda: with_inner(lambda text: text.replace("20,", f"{LONG},", 1)), NO_JSON),
+    "a megabyte fraction": (lambda: with_inner(lambda text: text.replace("250.0", f"0.{LONG}")), ONE_WAY),
+    "an endless number": (
+        lambda: with_inner(lambda text: text.replace("250.0", "1e999")),
+        r"range\.1: .*finite number",
+    ),
+    "4000 digits": (lambda: with_inner(lambda text: text.replace("250.0", "9" * 4000)), r"range\.1: .*valid number"),
+    "NaN": (lambda: with_inner(lambda text: text.replace("250.0", "NaN")), f"{NO_JSON} .*NaN is no number"),
+    "Infinity": (
+        lambda: with_inner(lambda text: text.replace("250.0", "Infinity")),
+        f"{NO_JSON} .*Infinity is no number",
+    ),
+    "bad UTF-8": (
+        lambda: with_text(lambda text: text.replace("ö".encode(), b"\xff\xfe")),
+        f"{NO_JSON} .*'utf-8' codec",
+    ),
+    "overlong UTF-8": (lambda: with_text(lambda text: text.replace("ö".encode(), b"\xc0\xaf")), f"{NO_JSON} .*'utf-8'"),
+    "UTF-16": (
+        lambda: (1000).to_bytes(8, "little") + b"{" + ("{" + " " * 600).encode("utf-16")[1:1000],
+        f"{NO_JSON}|cut off",
+    ),
+    "half a character in the header": (
+        lambda: with_text(lambda text: text.replace("ö".encode(), b"\\ud800")),
+        f"{NO_JSON} .*surrogates not allowed|{NO_JSON} .*invalid continuation",
+    ),
+    "half a character in the facts": (
+        lambda: with_inner(lambda text: text.replace("ö", "\\ud800")),
+        "must be printable|unable to parse",
+    ),
+    "half a character as a key": (
+        lambda: with_inner(lambda text: text.replace('{"client"', '{"\\ud800":1,"client"')),
+        "its header is not as it should be",
+    ),
+    "half a character as a filling": (
+        lambda: with_inner(lambda text: text.replace('"kind":"boolean"', '"fill":"\\ud800","kind":"boolean"')),
+        "its header is not as it should be",
+    ),
+    "something behind the facts": (lambda: with_inner(lambda text: text + "{}"), f"{NO_JSON} .*Extra data"),
+    "something behind the header": (lambda: with_text(lambda text: text + b"{}"), f"{NO_JSON} .*Extra data"),
+    "a byte order mark": (lambda: with_inner(lambda text: "\ufeff" + text), NO_JSON),
+    "many columns": (
+        lambda: with_facts(lambda facts: facts["terms"].update(columns=[{"name": f"c{n}"} for n in range(20_000)])),
+        "at most 4096 items",
+    ),
+    "many things that are no columns": (
+        lambda: with_facts(lambda facts: facts["terms"].update(columns=[0] * 400_000)),
+        "terms.columns.0: Input should be a valid dictionary",
+    ),
+    "the same column twice": (
+        lambda: with_facts(lambda facts: facts["terms"].update(columns=[{"name": "a"}, {"name": "a"}])),
+        "column 'a' is there twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "sentence"), PARSER.values(), ids=PARSER)
+def test_headers_made_to_break_the_parser_are_refused(make: Callable[[], bytes], sentence: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, make(), sentence)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../b",
+        "..",
+        "/etc/passwd",
+        "a/b",
+        "a\\b",
+        "\u202eb",
+        "a\u202eb",
+        "a\n",
+        ".b",
+        "-b",
+        "a b",
+        "ä",
+        "a" * 65,
+        "a\0",
+    ],
+)
+@pytest.mark.parametrize("place", ["client", "federation"])
+def test_names_that_could_point_elsewhere_are_refused(place: str, name: str, tmp_path: Path) -> None:
+    body = with_facts(lambda facts: (facts if place == "client" else facts["terms"]).update({place: name}))
+    assert_refused(tmp_path, body, rf"{place}.*: .*must be letters, digits, '\.', '_' or '-', at most 64")
+
+
+@pytest.mark.parametrize("text", ["a\u202eb", "a\x1b[2J", "a\nb", " a", "a" * 201, ""])
+def test_columns_that_nobody_could_read_are_refused(text: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, with_facts(in_column(name=text)), r"terms\.columns\.0\.name: ")
+
+
+# --- writing
+
+
+def test_what_was_written_is_there_and_nothing_else(tmp_path: Path) -> None:
+    for content in (b"first", b"second", b""):
+        wire.write_durably(tmp_path / NAME, content)
+        assert (tmp_path / NAME).read_bytes() == content
+        assert names_in(tmp_path) == [NAME]
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk that takes a few bytes more, and then no more."""
+
+    def write(self, content: Any) -> int:
+        """Fail, but not before something is there."""
+        super().write(bytes(content)[:3])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def fail(number: int) -> Callable[..., Any]:
+    def failing(*_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return failing
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+@pytest.mark.parametrize("when", ["writing", "syncing", "renaming"])
+def test_a_full_disk_leaves_the_old_file_as_it_was(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire.write_durably(tmp_path / NAME, b"old")
+    with monkeypatch.context() as disk:
+        if when == "writing":
+            disk.setattr(os, "fdopen", FullDisk)
+        elif when == "syncing":
+            disk.setattr(os, "fsync", fail(errno.ENOSPC))
+        else:
+            disk.setattr(Path, "replace", fail(errno.ENOSPC))
+        with pytest.raises(OSError, match="No space left on device"):
+            wire.write_durably(tmp_path / NAME, b"new and longer")
+    assert (tmp_path / NAME).read_bytes() == b"old"
+    assert names_in(tmp_path) == [NAME]
+
+
+def test_a_read_only_folder_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire.write_durably(tmp_path / NAME, b"old")
+    tmp_path.chmod(0o500)
+    with monkeypatch.context() as folder:
+        if is_root():  # who may write anywhere
+            folder.setattr(os, "open", fail(errno.EACCES))
+        with pytest.raises(PermissionError):
+            wire.write_durably(tmp_path / NAME, b"new")
+    tmp_path.chmod(0o700)
+    assert (tmp_path / NAME).read_bytes() == b"old"
+    assert names_in(tmp_path) == [NAME]
+
+
+def test_private_files_are_never_readable_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[int] = []
+    sync = os.fsync
+
+    def noting(handle: int) -> None:
+        modes.append(os.fstat(handle).st_mode & 0o777)
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    wire.write_durably(tmp_path / "key", b"secret", private=True)
+    assert modes[0] == 0o600
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_every_refusal_of_the_format_is_a_sentence_that_begins_with_the_source() -> None:
+    with pytest.raises(BadMessage, match=re.escape("the message: the file is empty.")):
+        wire.decode(b"")

@@ -1,0 +1,56 @@
+"""What pages show alike."""
+
+import numpy as np
+import pytest
+
+from goldfc.drawings import LABEL_HEIGHT, LABEL_WIDTH, draw_curve, draw_levels, draw_tree, place_marks
+from goldfc.learning.granularity import Levels
+from goldfc.learning.proposal import Candidate, Proposal
+
+
+def test_the_curve_ends_where_there_is_less_evidence_than_for_one_cluster() -> None:
+    proposal = Proposal((1, 2, 3, 4, 5, 6), (0.0, 1.0, 3.0, 2.0, 0.5, -9.0), (Candidate(3, "best"),))
+    curve = draw_curve(proposal, true_number=4)
+    assert curve.last == 5
+    assert len(curve.points) == 5
+    heights = [y for _, y in curve.points]
+    assert heights.index(min(heights)) == 2  # y goes down
+    assert curve.marks[0].n_clusters == 3
+    assert curve.true_x == pytest.approx(curve.points[3][0])
+
+
+def test_the_numbers_of_neighbouring_candidates_do_not_cover_each_other() -> None:
+    marks = place_marks({k: (100.0 + 5.0 * k, 200.0 - k) for k in range(6)})
+    for number, mark in enumerate(marks):
+        for other in marks[:number]:
+            assert abs(mark.x - other.x) >= LABEL_WIDTH or abs(mark.label_y - other.label_y) >= LABEL_HEIGHT
+
+
+def test_every_fine_cluster_has_one_main_branch_at_least() -> None:
+    levels = Levels(np.array([[0, 0], [1, 0], [2, 1], [2, 0], [2, 1]]), (3, 2))
+    tree = draw_tree(levels, np.array([0, 0, 1, 1, 1]))
+    assert len(tree.nodes) == 5
+    assert sum(branch.main for branch in tree.branches) == 3
+    assert sum(not branch.main for branch in tree.branches) == 1
+    assert [node.size for node in tree.nodes] == [1, 1, 3, 3, 2]
+
+
+def test_nobody_needs_to_know_the_true_number() -> None:
+    proposal = Proposal((1, 2, 3, 4), (0.0, 1.0, 3.0, -2.0), (Candidate(3, "best"),))
+    curve = draw_curve(proposal)
+    assert curve.true_x is None
+    assert (curve.last, curve.best) == (3, 3)
+    assert [text for _, text in curve.x_ticks] == ["1", "2", "3"]
+
+
+def test_a_candidate_is_drawn_even_where_there_is_little_evidence() -> None:
+    proposal = Proposal((1, 2, 3, 4, 5), (0.0, 5.0, -9.0, -8.0, -9.0), (Candidate(2, "best"), Candidate(4, "peak")))
+    curve = draw_curve(proposal)
+    assert curve.last == 4
+    assert [mark.n_clusters for mark in curve.marks] == [2, 4]
+
+
+def test_the_global_clusters_are_the_last_line_and_empty_ones_have_no_place() -> None:
+    tree = draw_levels(Levels(np.array([[0], [2], [2]]), (3,)), np.array([0, 2, 2]), 3)
+    assert [clusters for _, clusters in tree.rows] == [3, 3]
+    assert [node.cluster for node in tree.nodes] == [0, 2, 0, 2]
