@@ -5,6 +5,7 @@ to the one that has most of its micro-clusters, and stray micro-clusters are dra
 """
 
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -106,7 +107,7 @@ def templates(*packages: str) -> Environment:
     """The pages of some packages, which may use what all pages share; names in them are strangers' and are escaped."""
     loaders = [PackageLoader(package) for package in (*packages, "goldfc")]
     environment = Environment(loader=ChoiceLoader(loaders), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.globals |= {"colour": colour, "ink": ink}
+    environment.globals |= {"colour": colour, "ink": ink, "version": version("goldfc")}
     return environment
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-import goldfc
 from goldfc._types import FloatArray
 from goldfc.bench.datasets import load
 from goldfc.bench.demo import UNSURE, Demo, Site
@@ -64,7 +63,6 @@ def write_report(demo: Demo, path: Path) -> None:
             n_features=demo.dataset.X.shape[1],
             micro_clusters=len(model.micro_labels),
             row_bytes=demo.rows * demo.dataset.X.shape[1] * 8,
-            version=goldfc.__version__,
         )
     )
     path.write_text(html, encoding="utf-8")

@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 
-import goldfc
 from goldfc._types import FloatArray, IntArray
 from goldfc.byfile.influence import LEAST_CLIENTS, LeftOut, check_fused
 from goldfc.drawings import draw_curve, draw_levels, templates
@@ -187,7 +186,6 @@ def write_model_report(
             missing=[name for name in expected if name not in model.clients and name not in refused],
             refused=refused,
             alone=[int(cluster) for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
-            version=goldfc.__version__,
         )
     )
     path.write_text(html, encoding="utf-8")

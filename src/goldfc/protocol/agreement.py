@@ -19,7 +19,7 @@ from goldfc.protocol.terms import Column, Name, Strict, Terms, Text, first_compl
 FILE = "federation.toml"
 MOST_BYTES = 2**20
 # A client whose values spread so many times as far as the median client's has other units, or other intentions.
-FAR_OUT = 100.0
+FAR_OUT = 10.0
 
 
 class Limits(Strict):
@@ -187,22 +187,22 @@ def read_agreement(path: Path) -> Agreement:
 def far_out(summaries: Sequence[Summary]) -> dict[str, str]:
     """Clients whose values lie so much further out than the others' that they would set everybody's scale, and why.
 
-    How far: the root mean square of a column around the median of the clients' means, against the median client's. It
-    takes three to know who is the odd one out.
+    How far: the root mean square of a column around the median of the clients' means, against the median client's; and
+    of all columns the median, because one that is rare at most sites may honestly be common at one. It takes three to
+    know who is the odd one out.
     """
-    told = [summary for summary in summaries if summary.moments is not None]
+    told = {summary.client: summary.moments for summary in summaries if summary.moments is not None}
     if len(told) < 3:
         return {}
-    means = np.array([summary.moments.mean for summary in told if summary.moments])
-    variances = np.array([summary.moments.variance for summary in told if summary.moments])
+    means = np.array([moments.mean for moments in told.values()])
+    variances = np.array([moments.variance for moments in told.values()])
     spread = np.sqrt(variances + (means - np.median(means, axis=0)) ** 2)
     usual = np.median(spread, axis=0)
-    times = np.divide(spread, usual, out=np.ones_like(spread), where=usual > 0.0)
-    found = {}
-    for summary, row in zip(told, times, strict=True):
-        if row.max() > FAR_OUT:
-            name = (summary.terms.feature_names or tuple(map(str, range(len(row)))))[int(row.argmax())]
-            found[summary.client] = (
-                f"its column {name!r} spreads {row.max():.3g} times as far as the median client's: other units?"
-            )
-    return found
+    if not usual.any():
+        return {}
+    times = np.median(spread[:, usual > 0.0] / usual[usual > 0.0], axis=1)
+    return {
+        client: f"its columns spread {far:.3g} times as far as the median client's; are they in other units?"
+        for client, far in zip(told, times, strict=True)
+        if far > FAR_OUT
+    }

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.protocol.message import canonical_json
 from goldfc.protocol.terms import Name, Strict, first_complaint
-from goldfc.protocol.wire import MOST_BYTES, parse_json, write_durably
+from goldfc.protocol.wire import MOST_BYTES, naming, parse_json, write_durably
 
 MAGIC = b"goldfc sealed 1\n"
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
@@ -140,8 +140,10 @@ def read_cover(message: bytes) -> tuple[Context, bytes]:
     if length > MOST_CONTEXT_BYTES or len(message) < start + length:
         raise BadMessage("The envelope is cut off or damaged.")
     cover = message[start : start + length]
+    with naming("What the envelope says of itself"):
+        facts = parse_json(cover)
     try:
-        context = Context.model_validate(parse_json(cover))
+        context = Context.model_validate(facts)
     except ValidationError as error:
         raise BadMessage(
             f"What the envelope says of itself is not as it should be ({first_complaint(error)})."

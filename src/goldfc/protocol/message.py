@@ -8,11 +8,13 @@ A `Message` is a kind, some numeric arrays and a few plain facts: the shape that
 
 import hashlib
 import json
+import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -461,12 +463,18 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
         lambda: model.moments is None or model.moments.mean.shape == model.moments.squares.shape == shape[1:],
     )
     yield "the pooled moments are those of rows", lambda: model.moments is None or could_be_of_rows(model.moments)
-    yield (
-        "what is proposed has evidence",
-        lambda: (
-            model.proposal is None
-            or (len(model.proposal.evidence) == len(model.proposal.n_clusters) and len(model.proposal.candidates) > 0)
-        ),
+    yield "what is proposed has evidence", lambda: model.proposal is None or is_proposal(model.proposal)
+
+
+def is_proposal(proposal: Proposal) -> bool:
+    """Whether it fits together."""
+    tried = proposal.n_clusters
+    return (
+        0 < len(tried) == len(proposal.evidence)
+        and all(before < after for before, after in pairwise(tried))
+        and all(math.isfinite(value) for value in proposal.evidence)
+        and len(proposal.candidates) > 0
+        and all(candidate.n_clusters in tried for candidate in proposal.candidates)
     )
 
 

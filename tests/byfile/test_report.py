@@ -1,0 +1,280 @@
+"""The page of a model stands by itself and says what the clusters are."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goldfc import Consensus, Model, Remc, Summary, fuse, summarize
+from goldfc._types import FloatArray
+from goldfc.byfile.influence import LeftOut
+from goldfc.byfile.report import MOST_TRAITS, Feature, Support, features_of, most_special, overall, write_model_report
+from goldfc.errors import BadMessage
+from goldfc.learning.proposal import Candidate, Proposal
+from goldfc.protocol.federation import generator
+from goldfc.protocol.terms import Column, Terms
+from pages import addresses_in, tags_of, text_of
+
+WAY = Consensus(scaling="own", smallest=5, starts=3)
+TERMS = Terms(
+    federation="heart-study",
+    round=3,
+    columns=(
+        Column(name="age", unit="years"),
+        Column(name="CRP", unit="mg/L"),
+        Column(name="smoker", kind="boolean"),
+        Column(name="sex", kind="category", categories=("female", "male")),
+    ),
+)
+
+
+def patients(kinds: Sequence[int], n_rows: int, seed: int) -> FloatArray:
+    """Three kinds: young women who smoke, old men who do not, and old people with an inflammation."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(kinds, size=n_rows)
+    age, crp = np.array([35.0, 72.0, 70.0])[kind], np.array([3.0, 4.0, 60.0])[kind]
+    smoker = rng.random(n_rows) < np.array([0.9, 0.1, 0.2])[kind]
+    female = rng.random(n_rows) < np.array([0.95, 0.05, 0.5])[kind]
+    numbers = np.column_stack([age, crp]) + rng.normal(size=(n_rows, 2)) * [4.0, 1.0]
+    return np.column_stack([numbers, smoker, female, ~female])
+
+
+@pytest.fixture(scope="module")
+def summaries() -> list[Summary]:
+    sites = {"city": (0, 1), "rural": (0, 1), "st-mary": (0, 1), "clinic": (0, 1, 2)}
+    return [
+        summarize(patients(kinds, 120, number), name, WAY.task, generator(0, name), terms=TERMS)[0]
+        for number, (name, kinds) in enumerate(sites.items())
+    ]
+
+
+@pytest.fixture(scope="module")
+def model(summaries: list[Summary]) -> Model:
+    """Told three clusters, with what would have been proposed."""
+    proposal = Proposal((1, 2, 3, 4), (0.0, 1.0, 3.0, 2.5), (Candidate(3, "the best"), Candidate(4, "not much worse")))
+    return replace(fuse(summaries, 3, WAY, generator(0)), proposal=proposal)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "report.html"
+
+
+def page_of(
+    model: Model,
+    path: Path,
+    summaries: Sequence[Summary] = (),
+    *,
+    left_out: Sequence[LeftOut] = (),
+    expected: Sequence[str] = (),
+    refused: Mapping[str, str] = {},
+) -> str:
+    write_model_report(model, path, summaries, left_out=left_out, expected=expected, refused=refused)
+    return path.read_text(encoding="utf-8")
+
+
+def section(page: str, name: str) -> str:
+    """From one heading to the next."""
+    start = page.index(f'<h2 id="{name}"')
+    return page[start : page.find("<h2", start + 1)]
+
+
+def cards_of(page: str) -> list[str]:
+    return [text_of("<body>" + card) for card in re.findall(r'<section class="card".*?</section>', page, re.DOTALL)]
+
+
+def test_the_page_stands_by_itself(model: Model, summaries: list[Summary], path: Path) -> None:
+    for page in (page_of(model, path), page_of(model, path, summaries, left_out=[LeftOut("city", 0.9, 3)])):
+        assert addresses_in(page) == []
+        assert "script" not in tags_of(page)
+
+
+def test_names_from_strangers_are_text_and_nothing_else(summaries: list[Summary], path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    columns = (
+        Column(name=evil, unit='"><img src=x onerror=alert(2)>'),
+        Column(name="CRP' onload='alert(3)"),
+        Column(name="smoker</style>", kind="boolean"),
+        Column(name="sex", kind="category", categories=("<b>", "</td>&amp;")),
+    )
+    strange = [replace(summary, terms=Terms(columns=columns)) for summary in summaries]
+    model = replace(
+        fuse(strange, 3, WAY, generator(0)), proposal=Proposal((1, 3), (0.0, 1.0), (Candidate(3, "<i>because</i>"),))
+    )
+    page = page_of(
+        model, path, strange, expected=[evil], refused={"<u>": "<s>no</s>"}, left_out=[LeftOut("<q>", 0.5, 3)]
+    )
+    assert not {"script", "img", "u", "s", "q"} & set(tags_of(page))
+    assert "<i>because" not in page
+    text = text_of(page)
+    for name in (evil, "sex=</td>&amp;", "smoker</style>", "<s>no</s>", "<i>because</i>"):
+        assert name in text
+
+
+def test_the_page_says_who_took_part_who_is_missing_and_who_was_left_out(model: Model, path: Path) -> None:
+    page = page_of(
+        model, path, expected=["city", "north", "old-town", "rural"], refused={"old-town": "its key is not known."}
+    )
+    text = text_of(page)
+    assert "Federation heart-study, round 3" in text
+    assert "3 clusters from 4 sites" in text
+    assert "4sites took part; 2 did not" in text
+    assert "Expected, but nothing camenorth Left out: old-townits key is not known." in text
+    everybody = page_of(model, path)
+    assert "Expected" not in everybody
+    assert "Left out" not in everybody
+
+
+def test_the_page_says_why_there_are_so_many(model: Model, path: Path) -> None:
+    proposed = section(page_of(model, path), "why")
+    assert proposed.count('class="candidate"') == 2
+    assert "3the best: taken here 4not much worse" in text_of("<body>" + proposed)
+    assert "digits" not in proposed
+    asked = section(page_of(replace(model, proposal=None), path), "why")
+    assert "<svg" not in asked
+    assert "You asked for 3." in asked
+    only = Proposal((1,), (0.0,), (Candidate(1, "all micro-clusters are the same"),))
+    assert "all micro-clusters are the same" in section(page_of(replace(model, proposal=only), path), "why")
+
+
+def test_a_card_says_in_its_own_units_what_is_special(model: Model, summaries: list[Summary], path: Path) -> None:
+    cards = cards_of(page_of(model, path, summaries))
+    assert len(cards) == 3
+    inflamed = int(model.centroids[:, 1].argmax())
+    young = int(model.centroids[:, 0].argmin())
+    assert re.search(r"CRP(5\d|6\d) mg/L \+\d\.\d SD", cards[inflamed])
+    assert re.search(r"age3\d years \N{MINUS SIGN}\d\.\d SDall: \d\d years", cards[young])
+    assert re.search(r"smoker\d\d % \+\d\.\d SDall: \d\d %", cards[young])
+    assert re.search(r"sex=female\d+ % \+", cards[young])
+    assert "sex=male" not in cards[young]
+
+
+def test_what_only_one_site_has_is_flagged(model: Model, path: Path) -> None:
+    flagged = ["one site only" in card for card in cards_of(page_of(model, path))]
+    assert flagged == [len(Support.of(model, ()).sites_of(number)) == 1 for number in range(3)]
+    assert sum(flagged) == 1
+
+
+def test_rows_are_told_where_all_sites_tell_them(model: Model, summaries: list[Summary], path: Path) -> None:
+    rows = np.concatenate(
+        [summary.mass for summary in sorted(summaries, key=lambda s: s.client) if summary.mass is not None]
+    )
+    cards = cards_of(page_of(model, path, summaries))
+    for number, card in enumerate(cards):
+        own = rows[model.micro_labels == number]
+        assert f"{100 * own.sum() / rows.sum():.0f} % of all rows" in card
+        assert f"{len(own)} micro-clusters, {own.sum()} rows" in card
+    for page in (page_of(model, path), page_of(model, path, summaries[:2])):
+        assert all("of all micro-clusters" in card and " rows" not in card for card in cards_of(page))
+
+
+def test_the_table_of_sites_adds_up(model: Model, summaries: list[Summary]) -> None:
+    support = Support.of(model, [*summaries[:3], replace_mass(summaries[3])])
+    assert support.clients == ("city", "clinic", "rural", "st-mary")
+    assert support.micro.sum(axis=1).tolist() == list(model.micro_counts)
+    assert support.micro.sum(axis=0).tolist() == np.bincount(model.micro_labels).tolist()
+    assert [None if rows is None else int(rows.sum()) for rows in support.rows] == [
+        None if summary.client == "clinic" else summary.rows for summary in sorted(summaries, key=lambda s: s.client)
+    ]
+    assert support.all_rows is None
+
+
+def replace_mass(summary: Summary) -> Summary:
+    return replace(summary, mass=None)
+
+
+def test_every_feature_of_every_cluster_is_in_the_table(model: Model, path: Path) -> None:
+    table = section(page_of(model, path), "features")
+    assert table.count("<tr>") == 1 + 5
+    assert table.count("<td") == 5 * (1 + 3)
+    for name in ("age", "years", "smoker", "sex=<wbr>female", "sex=<wbr>male"):
+        assert name in table
+
+
+def test_the_levels_are_drawn_and_the_global_clusters_last(model: Model, path: Path) -> None:
+    assert section(page_of(model, path), "levels").count('class="node"') == sum(model.levels.n_clusters) + 3
+
+
+def test_who_matters_most_comes_first(model: Model, summaries: list[Summary], path: Path) -> None:
+    left_out = [LeftOut("city", 0.99, 3), LeftOut("clinic", 0.4, 2), LeftOut("rural", 0.93, 3)]
+    text = text_of("<body>" + section(page_of(model, path, summaries, left_out=left_out), "without"))
+    assert "clinic0.402much changes: look at this site first" in text
+    assert text.index("clinic0.40") < text.index("rural0.93") < text.index("city0.99")
+    assert "Not known from the model alone" in section(page_of(model, path), "without")
+    two = fuse(summaries[:2], 2, WAY, generator(0))
+    assert "fewer than 3 sites" in section(page_of(two, path), "without")
+
+
+def test_the_page_says_what_the_model_tells(model: Model, summaries: list[Summary], path: Path) -> None:
+    assert "This page tells more than the model" not in page_of(model, path)
+    text = text_of(page_of(model, path, summaries))
+    assert "This page tells more than the model: it was made with the summaries of 4 sites" in text
+    assert "Rows are rounded to multiples of 5" in text
+    assert "a single micro-cluster" not in text
+    many = fuse(summaries, len(model.micro_labels) - 1, WAY, generator(0))
+    assert "a single micro-cluster" in text_of(page_of(many, path))
+
+
+def test_summaries_that_were_not_fused_are_refused(model: Model, summaries: list[Summary], path: Path) -> None:
+    with pytest.raises(BadMessage, match="another summary of client 'city'"):
+        write_model_report(model, path, [replace(summaries[0], centroids=summaries[0].centroids + 1.0)])
+    assert not path.exists()
+
+
+def test_columns_without_names_are_counted(path: Path) -> None:
+    rows = patients((0, 1, 2), 100, seed=0)
+    for way in (Consensus(starts=3), Remc()):
+        sent = [
+            summarize(rows[::2], "a", way.task, generator(0))[0],
+            summarize(rows[1::2], "b", way.task, generator(1))[0],
+        ]
+        page = page_of(fuse(sent, 2, way, generator(0)), path)
+        assert "column 1" in page
+        assert "column 5" in section(page, "features")
+        assert "goldfc" in page
+
+
+def test_a_cluster_that_nothing_is_in_is_shown_as_empty(model: Model, path: Path) -> None:
+    empty = replace(
+        model, centroids=np.vstack([model.centroids, model.centroids[:1]]), reach=np.append(model.reach, 1.0)
+    )
+    assert "0 % of all micro-clusters 0 micro-clusters" in cards_of(page_of(empty, path))[3]
+
+
+def test_without_moments_the_spread_comes_from_centroids_and_covariance(model: Model, summaries: list[Summary]) -> None:
+    weight = Support.of(model, summaries).weight
+    mean, deviation = overall(model, weight)
+    other_mean, other_deviation = overall(replace(model, moments=None), weight)
+    np.testing.assert_allclose(other_deviation, deviation, rtol=0.1)
+    assert (np.abs(other_mean - mean) < 0.1 * deviation).all()
+
+
+def test_a_column_is_special_once_and_little_is_not_special(model: Model) -> None:
+    features = features_of(model, np.ones(3, dtype=np.int64))
+    assert most_special(features, np.array([0.1, -2.0, 0.5, -1.0, 1.0])) == [1, 4, 2]
+    many = [replace(features[0], column=str(number)) for number in range(9)]
+    assert len(most_special(many, np.ones(9))) == MOST_TRAITS
+
+
+@pytest.mark.parametrize(
+    ("value", "deviation", "text"),
+    [
+        (71.234, 12.0, "71"),
+        (5.6789, 0.45, "5.68"),
+        (1.0e6, 2.0e5, "1,000,000"),
+        (-3.21, 1.5, "\N{MINUS SIGN}3.2"),
+        (-0.01, 12.0, "0"),
+        (1.2341e-9, 1e-9, "1.234e\N{MINUS SIGN}09"),
+        (1.2341e12, 1e11, "1.234e+12"),
+    ],
+)
+def test_values_have_the_digits_that_their_spread_is_worth(value: float, deviation: float, text: str) -> None:
+    assert Feature("x", "x", "", is_share=False, mean=0.0, deviation=deviation).text(value) == text
+
+
+def test_shares_are_per_cent() -> None:
+    share = Feature("x", "x", "", is_share=True, mean=0.5, deviation=0.5)
+    assert [share.text(value) for value in (0.8, 1.0, -0.001)] == ["80 %", "100 %", "0 %"]

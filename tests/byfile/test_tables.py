@@ -1,0 +1,123 @@
+"""Tables as numbers, or a sentence that names column and row."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goldfc.byfile.tables import as_table, guess_columns, read_raw
+from goldfc.errors import BadRows, BadSettings
+from goldfc.protocol.terms import Column
+
+AGE = Column(name="age", unit="years", range=(0.0, 120.0))
+SMOKER = Column(name="smoker", kind="boolean")
+WARD = Column(name="ward", kind="category", categories=("A", "B", "?"))
+PLAIN = "id,age,smoker,ward\nx,40,yes,A\ny,50.5,No,B\nz,60,1,?\n"
+
+
+def file_with(tmp_path: Path, text: str, name: str = "data.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_numbers_yes_and_no_and_categories_are_encoded_the_same_way_everywhere(tmp_path: Path) -> None:
+    wanted = [[40, 1, 1, 0, 0], [50.5, 0, 0, 1, 0], [60, 1, 0, 0, 1]]
+    for name, separator in (("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")):
+        raw = read_raw(file_with(tmp_path, PLAIN.replace(",", separator), name))
+        table = as_table(raw, [AGE, SMOKER, WARD], id_column="id")
+        np.testing.assert_array_equal(table.rows, wanted)
+        assert table.ids == ("x", "y", "z")
+    turned = "ward,id,smoker,age\r\nA,x,true,40\r\nB,y,false,50.5\r\n\r\n?,z,yes,60\r\n"
+    raw = read_raw(file_with(tmp_path, "\ufeff" + turned))
+    np.testing.assert_array_equal(as_table(raw, [AGE, SMOKER, WARD], id_column="id").rows, wanted)
+
+
+def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="goldfc[parquet] is not installed")
+    from pyarrow import parquet  # noqa: PLC0415
+
+    table = pyarrow.table({"age": [40, 50.5], "smoker": [True, False], "ward": ["A", "B"]})
+    parquet.write_table(table, tmp_path / "data.parquet")
+    rows = as_table(read_raw(tmp_path / "data.parquet"), [AGE, SMOKER, WARD]).rows
+    np.testing.assert_array_equal(rows, [[40, 1, 1, 0, 0], [50.5, 0, 0, 1, 0]])
+    (tmp_path / "bad.parquet").write_bytes(b"no table")
+    with pytest.raises(BadRows, match=r"bad.parquet cannot be read as Parquet"):
+        read_raw(tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (PLAIN.replace("50.5", ""), r"Column 'age', row 2 has no value; fill it in, or agree in federation.toml"),
+        (PLAIN.replace("50.5", "NA"), r"Column 'age', row 2 has no value"),
+        (
+            PLAIN.replace("50.5", "old"),
+            r"Column 'age', row 2 holds 'old', which is not a finite number; make the column",
+        ),
+        (PLAIN.replace("50.5", '"50,5"'), r"row 2 holds '50,5', .* write decimals with a point"),
+        (PLAIN.replace("50.5", '"1,050"'), r"row 2 holds '1,050', .* without thousands separators"),
+        (PLAIN.replace("50.5", "inf"), r"Column 'age', row 2 holds 'inf', which is not a finite number; correct it"),
+        (PLAIN.replace("50.5", "1e308"), r"Column 'age', row 2 holds '1e308'"),
+        (PLAIN.replace("50.5", "505"), r"row 2 holds 505, outside of the agreed range from 0 to 120; correct it"),
+        (PLAIN.replace("No", "maybe"), r"Column 'smoker', row 2 holds 'maybe', which is neither yes nor no"),
+        (
+            PLAIN.replace(",B", ",C"),
+            r"Column 'ward', row 2 holds 'C', which is none of the agreed categories \(A, B, \?\)",
+        ),
+        (PLAIN.replace("age", "Age"), r"There is no column 'age'; the file has 'id', 'Age', 'smoker', 'ward'"),
+        (PLAIN.replace("smoker", "age"), r"data.csv has two columns called 'age'"),
+        (PLAIN.replace("y,50.5", "y,50.5,7"), r"data.csv, line 3: there are 5 values, but 4 columns"),
+        (PLAIN.replace("y,", '"y"x,'), r"data.csv cannot be read as a table"),
+        ("", r"data.csv is empty; it needs a header"),
+        (PLAIN.splitlines()[0] + "\n", r"There are no rows"),
+    ],
+)
+def test_what_cannot_become_a_number_is_refused_by_column_row_and_remedy(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(BadRows, match=sentence):
+        as_table(read_raw(file_with(tmp_path, text)), [AGE, SMOKER, WARD], id_column="id")
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_bytes("größe\n1\n".encode("latin-1"))
+    with pytest.raises(BadRows, match=r"data.csv is not written in UTF-8"):
+        read_raw(tmp_path / "data.csv")
+    with pytest.raises(BadRows, match="There is no file"):
+        read_raw(tmp_path / "nothing.csv")
+
+
+def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_path: Path) -> None:
+    raw = read_raw(file_with(tmp_path, PLAIN.replace("50.5", "NA")))
+    dropped = as_table(raw, [AGE, SMOKER, WARD], drop=True, id_column="id")
+    assert dropped.kept.tolist() == [0, 2]
+    assert "1 rows with missing values are left out." in dropped.notes
+    filled = as_table(raw, [AGE.model_copy(update={"fill": 45.0}), SMOKER, WARD], id_column="id")
+    assert filled.rows[:, 0].tolist() == [40.0, 45.0, 60.0]
+
+
+def test_what_is_odd_but_usable_is_said(tmp_path: Path) -> None:
+    raw = read_raw(file_with(tmp_path, "age,name\n40,x\n40,y\n40,z\n"))
+    notes = " ".join(as_table(raw, [AGE]).notes)
+    assert "Not used, and not in the message: 'name'." in notes
+    assert "'age' is 40 in all rows" in notes
+    assert "2 rows are the same as an earlier one" in notes
+    assert "There is one column only" in notes
+
+
+def test_the_id_column_cannot_be_learned_from(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match="'age' tells rows apart"):
+        as_table(read_raw(file_with(tmp_path, PLAIN)), [AGE], id_column="age")
+
+
+def test_kinds_are_guessed_by_the_look_of_the_values(tmp_path: Path) -> None:
+    names = "\n".join(f"name{number},{number},yes,{'AB'[number % 2]}" for number in range(30))
+    raw = read_raw(file_with(tmp_path, f"who,age,smoker,ward\n{names}\n"))
+    columns, odd = guess_columns(raw)
+    assert [(column.name, column.kind) for column in columns] == [
+        ("age", "number"),
+        ("smoker", "boolean"),
+        ("ward", "category"),
+    ]
+    assert odd == ["who"]

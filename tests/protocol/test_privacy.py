@@ -1,0 +1,142 @@
+"""The privacy level `suppressed`, and the audit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goldfc import Consensus, Learning, Remc, Summary, summarize
+from goldfc._types import FloatArray
+from goldfc.errors import BadRows
+from goldfc.protocol.audit import Change, audit
+from goldfc.protocol.federation import generator
+from goldfc.protocol.message import is_covariance
+from goldfc.protocol.privacy import coarse_shape, equals_a_row, round_to_multiple
+from goldfc.protocol.terms import Column, Terms
+
+WAY = Consensus(scaling="own", smallest=5, rows_each=8)
+PLAIN = Consensus(Learning(max_epochs=1), scaling="own", most=None, rows_each=1)
+
+
+def with_loners(seed: int, n_features: int = 3) -> FloatArray:
+    """Two crowds, and rows so far from all others that each would be a micro-cluster of its own."""
+    rng = np.random.default_rng(seed)
+    crowds = rng.normal(size=(300, n_features)) + 6.0 * rng.integers(0, 2, (300, 1))
+    return np.vstack([crowds, rng.normal(size=(20, n_features)) * 60.0])
+
+
+def summary_of(rows: FloatArray, way: Consensus | Remc = WAY, terms: Terms | None = None) -> Summary:
+    return summarize(rows, "a", way.task, generator(0), terms=terms or Terms())[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("n_features", [1, 2, 5, 10])
+def test_no_centroid_is_a_row_and_no_micro_cluster_is_small(seed: int, n_features: int) -> None:
+    rows = with_loners(seed, n_features)
+    for way in (WAY, Remc(scaling="own", smallest=5)):
+        summary, membership = summarize(rows, "a", way.task, generator(seed))
+        assert not equals_a_row(summary.centroids, rows).any()
+        assert np.bincount(membership.micro_clusters).min() >= 5
+        if summary.mass is not None:
+            assert summary.mass.min() >= 5
+            assert (summary.mass % 5 == 0).all()
+
+
+def test_without_suppression_the_same_rows_would_leave() -> None:
+    rows = with_loners(0)
+    assert equals_a_row(summary_of(rows, PLAIN).centroids, rows).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_members_are_hard_to_tell_from_others(seed: int) -> None:
+    rows = with_loners(seed)
+    report = audit(rows, *parts(rows), again=summary_of, required=5)
+    assert report.membership_auc is not None
+    assert report.membership_auc <= 0.65
+    assert not report.failures
+
+
+def parts(rows: FloatArray) -> tuple[Summary, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    summary, membership = summarize(rows, "a", WAY.task, generator(0))
+    return summary, membership.micro_clusters
+
+
+def test_integer_rows_are_stepped_aside_from() -> None:
+    rows = np.random.default_rng(0).integers(0, 6, (200, 2)).astype(float)
+    assert not equals_a_row(summary_of(rows).centroids, rows).any()
+
+
+def test_rows_that_are_all_alike_do_not_leave_as_a_micro_cluster() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.vstack([np.full((50, 2), 7.0), rng.normal(size=(100, 2))])
+    assert not (summary_of(rows).centroids == 7.0).all(axis=1).any()
+    alike = np.full((50, 2), 7.0)
+    report = audit(alike, *parts(alike), required=5)
+    # Nothing to hide in: it steps aside, but whoever sends it is told.
+    assert report.distance_ratio == 0.0
+    assert any("closer to rows" in warning for warning in report.warnings)
+
+
+def test_yes_and_no_alone_never_leave_as_a_row() -> None:
+    terms = Terms(columns=tuple(Column(name=name, kind="boolean") for name in "abcdef"))
+    rows = np.random.default_rng(0).integers(0, 2, (120, 6)).astype(float)
+    assert not equals_a_row(summary_of(rows, terms=terms).centroids, rows).any()
+
+
+def test_everything_is_rounded() -> None:
+    summary = summary_of(with_loners(0) * [1.0, 1000.0, 0.001])
+    for numbers, decimals in zip(summary.centroids.T, (1, -2, 4), strict=True):
+        np.testing.assert_allclose(numbers, np.round(numbers, decimals), rtol=0, atol=1e-9)
+    assert summary.moments is not None
+    assert summary.moments.count % 5 == 0
+
+
+def test_an_agreed_step_is_the_grid() -> None:
+    terms = Terms(columns=(Column(name="a", step=0.5), Column(name="b", step=2.0)))
+    centroids = summary_of(with_loners(0, 2), terms=terms).centroids
+    np.testing.assert_array_equal(centroids % [0.5, 2.0], 0.0)
+
+
+def test_too_few_rows_are_refused() -> None:
+    with pytest.raises(
+        BadRows, match="'a' has 9 rows, but at least 10 are needed when no micro-cluster may have fewer"
+    ):
+        summary_of(np.random.default_rng(0).normal(size=(9, 2)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 60))
+def test_a_rounded_shape_is_still_a_covariance(seed: int, n_features: int, n_rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.uniform(-6, 6, n_features)
+    assert is_covariance(coarse_shape(rows.T @ rows / n_rows))
+
+
+def test_sizes_are_rounded_to_the_nearest_multiple_and_never_to_none() -> None:
+    np.testing.assert_array_equal(round_to_multiple(np.array([1, 5, 7, 8, 12, 13]), 5), [5, 5, 5, 10, 10, 15])
+
+
+def test_the_audit_fails_what_is_plain() -> None:
+    rows = with_loners(0)
+    summary, membership = summarize(rows, "a", PLAIN.task, generator(0))
+    report = audit(rows, summary, membership.micro_clusters, required=5)
+    assert len(report.failures) == 2
+    assert "centroids are the same as a row" in report.failures[0]
+    assert "the smallest micro-cluster has 1 rows, and 5 are required" in report.failures[1]
+
+
+def test_the_audit_warns_of_a_small_difference_to_an_earlier_message() -> None:
+    rows = with_loners(0)
+    for change, warns in ((Change("2026-01-01", 1, 0), True), (Change("2026-01-01", 30, 2), False), (None, False)):
+        report = audit(rows, *parts(rows), change=change, required=5)
+        assert any("only 1 rows came and 0 went" in warning for warning in report.warnings) is warns
+
+
+def test_the_audit_names_columns_that_are_constant_inside_a_micro_cluster() -> None:
+    rows = with_loners(0)
+    rows[:, 2] = rows[:, 0] > 3.0
+    terms = Terms(columns=tuple(Column(name=name) for name in ("x", "y", "ill")))
+    summary, membership = summarize(rows, "a", WAY.task, generator(0), terms=terms)
+    report = audit(rows, summary, membership.micro_clusters, required=5)
+    assert [name for name, _ in report.constant_columns] == ["ill"]
+    assert any("column 'ill' has one and the same value" in warning for warning in report.warnings)
