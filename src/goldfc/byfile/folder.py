@@ -176,7 +176,7 @@ class Folder:
 
     def _judge(self, entry: Path) -> Event:
         if self.closed.is_file():
-            return self._reject(entry, "it came too late: the round is closed.")
+            return self._reject(entry, f"{entry.name}: it came too late, the round is closed.")
         try:
             summary, body = read_summary(read_message(entry), entry.name, self.agreement, self._key)
         except BadMessage as error:
@@ -190,13 +190,16 @@ class Folder:
         if not place.is_file():
             write_durably(place, body)
             entry.unlink()
-            return Event("accepted", entry.name, f"the summary of {summary.client!r} is in.")
+            return Event("accepted", entry.name, f"{entry.name}: the summary of {summary.client!r} is in.")
         if place.read_bytes() == body:
             entry.unlink()
-            return Event("again", entry.name, f"the summary of {summary.client!r} is in already, the very same.")
+            return Event(
+                "again", entry.name, f"{entry.name}: the summary of {summary.client!r} is in already, the very same."
+            )
         return self._reject(
             entry,
-            f"client {summary.client!r} has sent another summary before; the first one is kept. Ask which is right.",
+            f"{entry.name}: client {summary.client!r} has sent another summary before; the first one is kept. "
+            "Ask which is right.",
         )
 
     def _reject(self, entry: Path, reason: str) -> Event:

@@ -366,7 +366,7 @@ def take_in_once(place: "Folder", told: set[tuple[str, str]]) -> "list[Event]":
     for event in place.take_in():
         events.append(event)
         if (event.file, event.outcome) not in told:
-            say(f"{event.outcome}: {event.file}: {event.sentence}")
+            say(f"{event.outcome}: {event.sentence}")
         if event.outcome == "waiting":
             told.add((event.file, event.outcome))
     return events

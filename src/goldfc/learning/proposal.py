@@ -1,19 +1,41 @@
 """How many clusters? A curve over k of fit against simplicity, and a short list of what it speaks for.
 
 For every k, one mixture: started from Ward's tree of the micro-clusters, cut at k, so that there is no luck in it. Its
-evidence is the Bayesian information criterion. A micro-cluster stands for many rows that are much alike: counted as
-one observation it would weigh too little, as all its rows far too much.
+evidence is the Bayesian information criterion, of clusters that are all of one size or of clusters with a size each,
+whichever is larger: without the second, a wide cluster would be cut into several of the common size. A micro-cluster
+stands for many rows that are much alike: counted as one observation it would weigh too little, as all its rows far too
+much.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from goldfc.learning.mixture import MicroClusters, covariance_of_all, fit_mixture, standardized, whiten
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.metrics import euclidean_distances
+
+from goldfc._types import FloatArray
+from goldfc.learning.mixture import (
+    AT_REST,
+    MAX_STEPS,
+    MicroClusters,
+    Mixture,
+    covariance_inside,
+    covariance_of_all,
+    fit_mixture,
+    solve,
+    standardized,
+    whiten,
+)
 from goldfc.learning.thinning import grow_tree
 
 # How many observations a micro-cluster counts as.
 OBSERVATIONS = 1.6
+# A cluster's own size is held to the common one as if so many more micro-clusters had that.
+HELD = 1.0
+# The mass of a cluster that has lost all its micro-clusters.
+NOTHING = 1e-300
 # Every k up to here is tried; above, steps of an eighth, and then every k around the best.
 EVERY_ONE_UP_TO = 12
 MOST = 100
@@ -54,7 +76,7 @@ def propose(micro: MicroClusters) -> Proposal:
 
 
 def evidence_for(micro: MicroClusters) -> Callable[[int], float]:
-    """A function of k: the criterion of the better of two mixtures, per observation.
+    """A function of k: the criterion of the better of two mixtures, per observation, with or without own sizes.
 
     Their starts are two trees: one of the features as they are, one with all correlations undone.
     """
@@ -62,13 +84,61 @@ def evidence_for(micro: MicroClusters) -> Callable[[int], float]:
     points = (micro.centroids, whiten(micro.centroids, covariance_of_all(micro)))
     trees = [grow_tree(those, micro.mass) for those in points]
     observations = float(min(OBSERVATIONS * len(micro.centroids), micro.total_mass))
+    price = math.log(observations) / observations
 
     def evidence(n_clusters: int) -> float:
-        fit = max(fit_mixture(micro, tree.cut(n_clusters)).log_likelihood for tree in trees)
+        fits = [fit_mixture(micro, tree.cut(n_clusters)) for tree in trees]
+        best = max(fits, key=lambda fit: fit.log_likelihood)
         parameters = n_clusters * (n_features + 1) - 1
-        return float(2.0 * fit - math.log(observations) * parameters / observations)
+        of_one_size = 2.0 * best.log_likelihood - price * parameters
+        of_own_sizes = 2.0 * fit_with_sizes(micro, best) - price * (parameters + n_clusters - 1)
+        return float(max(of_one_size, of_own_sizes))
 
     return evidence
+
+
+def fit_with_sizes(micro: MicroClusters, mixture: Mixture) -> float:
+    """The mean log-likelihood of a row when clusters have sizes: their covariances are the common one times that.
+
+    EM goes on from the mixture, in the space where its covariance is round; that stays as it is.
+    """
+    memberships = mixture.memberships
+    mass, means = clusters_of(micro.centroids, micro.mass, memberships)
+    covariance = covariance_inside(micro, means, mass, trust=1.0)
+    _, log_determinant, spread = solve(covariance, means, micro)
+    points = whiten(micro.centroids, covariance)
+    within = (spread - float(micro.mass @ (points**2).sum(axis=1))) / micro.total_mass
+    usual = (spread - float(mass @ (whiten(means, covariance) ** 2).sum(axis=1))) / micro.total_mass
+    before = log_likelihood = -math.inf
+    for _ in range(MAX_STEPS):
+        mass, means = clusters_of(points, micro.mass, memberships)
+        # The squared distance of a row from a mean: that of its micro-centroid, and its own from this.
+        apart = euclidean_distances(points, means, squared=True) + within
+        sizes = sizes_of((memberships * apart).T @ micro.mass / mass - usual, mass, points.shape)
+        logits = np.log(mass / micro.total_mass) - 0.5 * (apart / sizes + points.shape[1] * np.log(sizes))
+        top = logsumexp(logits, axis=1)
+        memberships = np.exp(logits - top[:, None])
+        log_likelihood = float(micro.mass @ top) / micro.total_mass - 0.5 * log_determinant
+        if log_likelihood - before < AT_REST:
+            break
+        before = log_likelihood
+    return log_likelihood
+
+
+def clusters_of(points: FloatArray, mass: FloatArray, memberships: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mass of every cluster, never quite nothing, and its mean."""
+    total = np.maximum(memberships.T @ mass, NOTHING)
+    return total, (memberships.T @ (points * mass[:, None])) / total[:, None]
+
+
+def sizes_of(excess: FloatArray, mass: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """How much larger than the common covariance every cluster's is: by its rows' squared distances above the usual.
+
+    The less mass, the nearer to 1: a cluster could else shrink around a single micro-cluster.
+    """
+    n_points, n_features = shape
+    held = HELD * mass.sum() / n_points
+    return np.asarray(1.0 + mass / (mass + held) * excess / n_features)
 
 
 def climb(evidence: Callable[[int], float], most: int) -> dict[int, float]:

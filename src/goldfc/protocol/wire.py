@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import FailFast, Field, ValidationError
+from pydantic import AfterValidator, FailFast, Field, ValidationError
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
@@ -41,11 +41,19 @@ def several(kind: Any) -> Any:
     return Annotated[tuple[kind, ...], Field(strict=False, max_length=max(MOST_CLIENTS, MOST_FEATURES)), FailFast()]
 
 
+def named(terms: Terms) -> Terms:
+    """Terms of a message that leaves the process: of which federation it is must be said."""
+    if not terms.federation:
+        raise ValueError("must name the federation")
+    return terms
+
+
 class Header(Strict):
     """What every message says of itself."""
 
     format: Literal[1]
     software: Text
+    terms: Annotated[Terms, AfterValidator(named)]
 
 
 class SummaryHeader(Header):
@@ -55,7 +63,6 @@ class SummaryHeader(Header):
     client: Name
     smallest: Annotated[int, Field(ge=2, le=10_000)] | None = None
     count: Count | None = None
-    terms: Terms
 
 
 class CandidateHeader(Strict):
@@ -83,7 +90,6 @@ class ModelHeader(Header):
     level_clusters: several(Count)  # type: ignore[valid-type]
     proposal: ProposalHeader | None
     count: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] | None = None
-    terms: Terms
 
 
 HEADERS: dict[str, type[Header]] = {Summary.KIND: SummaryHeader, Model.KIND: ModelHeader}

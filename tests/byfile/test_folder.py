@@ -1,0 +1,322 @@
+"""The server's folder: messages are taken in, kept, refused with a reason, and fused."""
+
+import os
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goldfc.byfile.folder import Event, Folder, fuse_files
+from goldfc.errors import BadMessage, BadSettings, TooFewClients
+from goldfc.protocol.agreement import Agreement, Limits, Site
+from goldfc.protocol.envelope import PrivateKey
+from goldfc.protocol.message import Message, Model, Summary
+from goldfc.protocol.terms import Column
+from goldfc.protocol.wire import decode, encode
+from sites import NAMES, Keys, agreement, bodies, summary_of, write_agreement
+
+
+def folder_of(path: Path, what: Agreement, key: PrivateKey | None = None) -> Folder:
+    path.mkdir(exist_ok=True)
+    write_agreement(path, what)
+    return Folder(path, key)
+
+
+def put(folder: Folder, name: str, content: bytes, *, age: float = 60.0) -> Path:
+    """A file in the inbox that nobody writes any more."""
+    path = folder.inbox / name
+    path.write_bytes(content)
+    moment = path.stat().st_mtime - age
+    os.utime(path, (moment, moment))
+    return path
+
+
+def take(folder: Folder) -> list[Event]:
+    return list(folder.take_in())
+
+
+def outcomes(events: list[Event]) -> list[str]:
+    return [event.outcome for event in events]
+
+
+def model_of(folder: Folder) -> Model:
+    return Model.from_message(decode((folder.path / "global.model").read_bytes()))
+
+
+def test_what_is_accepted_is_kept_and_becomes_the_model(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement(clients=tuple(Site(name=name) for name in NAMES)))
+    sent = bodies(folder.agreement)
+    for name in NAMES[:3]:
+        put(folder, f"{name}.summary", sent[name])
+    assert outcomes(take(folder)) == ["accepted"] * 3
+    assert folder.status.accepted == NAMES[:3]
+    assert folder.status.missing == NAMES[3:]
+    assert list(folder.inbox.iterdir()) == []
+    folder.close()
+    folder.fuse(3)
+    assert model_of(folder).clients == NAMES[:3]
+    assert len(model_of(folder).centroids) == 3
+
+
+def test_the_same_bytes_twice_are_accepted_once_and_that_is_said(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    body = bodies(folder.agreement)["east"]
+    put(folder, "a.summary", body)
+    put(folder, "b.summary", body)
+    events = take(folder)
+    assert outcomes(events) == ["accepted", "again"]
+    assert "'east' is in already, the very same" in events[1].sentence
+
+
+def test_of_two_different_ones_the_first_is_kept_and_the_conflict_reported(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    first = bodies(folder.agreement)["east"]
+    other = encode(summary_of(7, "east", folder.agreement)[0].to_message())
+    put(folder, "a.summary", first)
+    put(folder, "b.summary", other)
+    events = take(folder)
+    assert outcomes(events) == ["accepted", "rejected"]
+    assert "client 'east' has sent another summary before; the first one is kept" in events[1].sentence
+    assert (folder.accepted / "east.summary").read_bytes() == first
+    assert (folder.rejected / "b.summary").read_bytes() == other
+    assert "has sent another summary" in (folder.rejected / "b.summary.reason.txt").read_text(encoding="utf-8")
+
+
+def test_two_bad_files_of_the_same_name_are_both_kept(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    for content in (b"one", b"two"):
+        put(folder, "x.summary", content)
+        assert outcomes(take(folder)) == ["rejected"]
+    assert (folder.rejected / "x.summary").read_bytes() == b"one"
+    assert (folder.rejected / "x.summary.2").read_bytes() == b"two"
+    assert len(folder.refused()) == 2
+
+
+def changed(what: Agreement, **changes: object) -> bytes:
+    """A message of a federation that agreed on something else."""
+    other = agreement(**{"limits": what.limits, "privacy": what.privacy, **changes})
+    return encode(summary_of(0, "east", other)[0].to_message())
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (lambda _: b"", "the file is empty"),
+        (lambda what: bodies(what)["east"][:-9], "its arrays and its header disagree"),
+        (lambda _: b"PK\3\4" + bytes(100), "this is no goldfc message"),
+        (lambda what: changed(what, federation="others"), "it is of federation 'others', not of 'wards'"),
+        (lambda what: changed(what, round=2), "it is of round 2, not of round 3"),
+        (
+            lambda what: changed(what, columns=what.columns[::-1]),
+            "column 1 .'age'. has the name 'pressure', not 'age'",
+        ),
+        (
+            lambda what: changed(what, columns=(what.columns[0], Column(name="pressure", unit="kPa"))),
+            "column 2 .'pressure'. has the unit 'kPa', not 'mmHg'",
+        ),
+        (lambda what: changed(what, privacy="plain"), "lower privacy level than agreed: micro-clusters from 1 rows on"),
+        (lambda what: changed(what, limits=Limits(most_micro_clusters=60)), "micro-clusters, and 5 are allowed"),
+        (lambda _: encode(Message("model", {}, {})), "is not as it should be|no centroids"),
+    ],
+)
+def test_what_does_not_fit_is_rejected_with_the_reason(tmp_path: Path, content: object, sentence: str) -> None:
+    folder = folder_of(tmp_path / "f", agreement(limits=Limits(most_micro_clusters=5)))
+    before = bodies(folder.agreement)
+    put(folder, "north.summary", before["north"])
+    put(folder, "odd.summary", content(folder.agreement))  # type: ignore[operator]
+    events = {event.file: event for event in take(folder)}
+    assert events["odd.summary"].outcome == "rejected"
+    with pytest.raises(BadMessage, match=sentence):
+        raise BadMessage(events["odd.summary"].sentence)
+    assert (folder.accepted / "north.summary").read_bytes() == before["north"]
+
+
+def test_values_outside_of_an_agreed_range_are_refused(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    wide = agreement(columns=(Column(name="age", unit="years"), folder.agreement.columns[1]))
+    summary, _ = summary_of(0, "east", wide)
+    far = Summary(
+        "east",
+        summary.centroids + np.array([1000.0, 0.0]),
+        summary.mass,
+        summary.shape,
+        summary.moments,
+        summary.smallest,
+        folder.agreement.terms,
+    )
+    put(folder, "east.summary", encode(far.to_message()))
+    (event,) = take(folder)
+    assert event.outcome == "rejected"
+    assert "in 'age', outside of the agreed range from 0 to 120" in event.sentence
+
+
+def test_links_pipes_and_folders_are_rejected_as_they_are(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    secret = tmp_path / "secret"
+    secret.write_text("secret", encoding="utf-8")
+    (folder.inbox / "link.summary").symlink_to(secret)
+    os.mkfifo(folder.inbox / "pipe.summary")
+    (folder.inbox / "tree.summary").mkdir()
+    for entry in folder.inbox.iterdir():
+        os.utime(entry, (1, 1), follow_symlinks=False)
+    assert outcomes(take(folder)) == ["rejected"] * 3
+    assert secret.read_text(encoding="utf-8") == "secret"
+    assert (folder.rejected / "link.summary").is_symlink()
+
+
+def test_a_message_still_being_written_is_waited_for(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    body = bodies(folder.agreement)["east"]
+    put(folder, "east.summary", body[:500], age=0.0)
+    put(folder, "north.summary.part", b"on its way")
+    assert outcomes(take(folder)) == ["waiting"]
+    put(folder, "east.summary", body, age=0.0)
+    assert outcomes(take(folder)) == ["accepted"]
+
+
+def test_after_closing_messages_are_late(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    sent = bodies(folder.agreement)
+    for name in NAMES[:2]:
+        put(folder, f"{name}.summary", sent[name])
+    take(folder)
+    folder.close()
+    put(folder, "late.summary", sent["west"])
+    (event,) = take(folder)
+    assert event.outcome == "rejected"
+    assert "it came too late, the round is closed" in event.sentence
+    folder.fuse(3)
+    assert model_of(folder).clients == NAMES[:2]
+
+
+def test_the_deadline_closes(tmp_path: Path) -> None:
+    past = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    assert folder_of(tmp_path / "f", agreement(deadline=past)).is_due()
+    assert not folder_of(tmp_path / "g", agreement(deadline=past + timedelta(days=1))).is_due()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_with_no_or_one_client_nothing_is_fused(tmp_path: Path, count: int) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    sent = bodies(folder.agreement)
+    for name in NAMES[:count]:
+        put(folder, f"{name}.summary", sent[name])
+    take(folder)
+    with pytest.raises((TooFewClients, BadMessage), match=r"at least 2 are agreed on|at least one client"):
+        folder.fuse(3)
+    assert not (folder.path / "global.model").exists()
+
+
+def test_fifty_orders_of_arrival_give_one_model(tmp_path: Path) -> None:
+    what = agreement()
+    sent, order, models = bodies(what), list(NAMES), set()
+    shuffle = random.Random(0)  # noqa: S311 (an order, no secret)
+    for number in range(50):
+        shuffle.shuffle(order)
+        folder = folder_of(tmp_path / f"f{number}", what)
+        for name in order:  # one after the other, as they come
+            put(folder, f"{name}.summary", sent[name])
+            take(folder)
+        folder.close()
+        folder.fuse(3)
+        models.add((folder.path / "global.model").read_bytes())
+    assert len(models) == 1
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    again = Folder(folder.path)
+    with (
+        folder.locked(),
+        pytest.raises(BadSettings, match="Another `goldfc collect` is at work"),
+        again.locked(),
+    ):
+        pass
+    with again.locked():
+        pass
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    sent = bodies(folder.agreement)
+    put(folder, "east.summary", sent["east"])
+    take(folder)
+    put(folder, "north.summary", sent["north"])
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            take(folder)
+    assert (folder.accepted / "east.summary").read_bytes() == sent["east"]
+    assert (folder.inbox / "north.summary").read_bytes() == sent["north"]
+    assert sorted(path.name for path in folder.accepted.iterdir()) == ["east.summary"]
+    assert outcomes(take(folder)) == ["accepted"]
+
+
+def test_sealed_messages_are_opened_and_models_sealed_for_each(tmp_path: Path) -> None:
+    keys = Keys.new()
+    what = keys.agreement()
+    folder = folder_of(tmp_path / "f", what, keys.server)
+    for name, body in bodies(what).items():
+        put(folder, f"{name}.summary", keys.sealed(body, name, what))
+        # Sealed again it has other bytes, but says the same.
+        put(folder, f"{name}.twice.summary", keys.sealed(body, name, what))
+    assert sorted(outcomes(take(folder))) == ["accepted"] * 4 + ["again"] * 4
+    folder.fuse(3)
+    assert sorted(path.name for path in (folder.path / "sealed").iterdir()) == [f"{name}.model" for name in NAMES]
+
+
+def test_what_is_not_signed_by_whom_it_speaks_for_is_rejected(tmp_path: Path) -> None:
+    keys, strangers = Keys.new(), Keys.new()
+    what = keys.agreement()
+    folder = folder_of(tmp_path / "f", what, keys.server)
+    body = bodies(what)["east"]
+    old = keys.agreement(round=2)
+    put(folder, "1-open.summary", body)
+    put(folder, "2-stranger.summary", keys.sealed(body, "east", what, strangers.clients["east"]))
+    put(folder, "3-neighbour.summary", keys.sealed(body, "north", what))
+    put(folder, "4-replay.summary", keys.sealed(bodies(old)["east"], "east", old))
+    put(folder, "5-elsewhere.summary", strangers.sealed(body, "east", what, keys.clients["east"]))
+    put(folder, "6-unlisted.summary", keys.sealed(body, "mars", what, strangers.clients["east"]))
+    sentences = [event.sentence for event in take(folder)]
+    for sentence, wanted in zip(
+        sentences,
+        [
+            "not in an envelope",
+            "not signed with the key that is known of 'east'",
+            "client 'north' signed it, but it speaks for 'east'",
+            "for round 2, not for 3",
+            "sealed for another receiver",
+            "'mars' is not among the clients",
+        ],
+        strict=True,
+    ):
+        assert wanted in sentence
+    assert folder.status.accepted == ()
+
+
+def test_the_server_must_have_its_own_key(tmp_path: Path) -> None:
+    keys = Keys.new()
+    with pytest.raises(BadSettings, match="name the server's private key"):
+        folder_of(tmp_path / "f", keys.agreement())
+    with pytest.raises(BadSettings, match="not the server's key"):
+        folder_of(tmp_path / "f", keys.agreement(), keys.clients["east"])
+
+
+def test_a_client_in_other_units_is_left_out_and_named() -> None:
+    what = agreement(columns=(Column(name="age"), Column(name="pressure")))
+    summaries = [summary_of(number, name, what)[0] for number, name in enumerate(NAMES)]
+    odd = summaries[2]
+    assert odd.moments is not None
+    moments = type(odd.moments)(odd.moments.count, odd.moments.mean * 1e6, odd.moments.squares * 1e12)
+    summaries[2] = Summary("south", odd.centroids * 1e6, odd.mass, odd.shape, moments, odd.smallest, odd.terms)
+    delivered: list[Model] = []
+    _, left_out = fuse_files(summaries, what, 3, delivered.append)
+    assert list(left_out) == ["south"]
+    assert "times as far as the median client's" in left_out["south"]
+    assert delivered[0].clients == ("east", "north", "west")

@@ -1,0 +1,100 @@
+"""Killed at any moment and started again, nothing that was acknowledged is lost, and the model is the same."""
+
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goldfc.byfile.folder import Folder
+from sites import agreement, bodies, write_agreement
+
+NAMES = tuple(f"site-{number:02}" for number in range(12))
+KILLS_OF_COLLECT, KILLS_OF_FUSE = 20, 10
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from goldfc.cli import main; main()", *arguments]
+    return subprocess.Popen(  # noqa: S603 (our own command)
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def lines_until_killed(process: subprocess.Popen[str], after_lines: int, then: float) -> Iterator[str]:
+    """What it said before it was killed, so many lines and seconds after it began to speak."""
+    with process:
+        for number, line in enumerate(process.stdout or (), start=1):
+            yield line
+            if number == after_lines:
+                time.sleep(then)
+                process.kill()
+
+
+@pytest.fixture(scope="module")
+def sent() -> dict[str, bytes]:
+    return bodies(agreement(), NAMES)
+
+
+def filled(path: Path, sent: dict[str, bytes]) -> Path:
+    (path / "inbox").mkdir(parents=True)
+    write_agreement(path, agreement())
+    for name, body in sent.items():
+        (path / "inbox" / f"{name}.summary").write_bytes(body)
+    return path
+
+
+def model_without_kills(path: Path, sent: dict[str, bytes]) -> bytes:
+    folder = Folder(filled(path, sent))
+    assert [event.outcome for event in folder.take_in()] == ["accepted"] * len(sent)
+    folder.close()
+    folder.fuse(3)
+    return (path / "global.model").read_bytes()
+
+
+def test_collect_killed_at_twenty_moments_loses_nothing(tmp_path: Path, sent: dict[str, bytes]) -> None:
+    chance = random.Random(0)  # noqa: S311 (a moment, no secret)
+    path, acknowledged, kills, rounds = filled(tmp_path / "killed", sent), set[str](), 0, 0
+    while kills < KILLS_OF_COLLECT:
+        rounds += 1
+        assert rounds < 4 * KILLS_OF_COLLECT
+        # Mostly while messages are taken in, sometimes while they are fused.
+        process = start("collect", str(path), "--close", "-k", "3")
+        for line in lines_until_killed(process, chance.choice([1, 1, 2, 3, 4]), chance.choice([0.0, 0.002, 0.01, 0.3])):
+            acknowledged |= set(re.findall(r"the summary of '(site-\d\d)' is in\.", line))
+        kills += process.returncode == -9
+        for name in acknowledged:
+            assert (path / "accepted" / f"{name}.summary").read_bytes() == sent[name]
+        there = {place.stem for part in ("inbox", "accepted") for place in (path / part).glob("*.summary")}
+        assert there == set(NAMES)
+        if process.returncode == 0:
+            # Done before it could be killed: begin anew, but keep what was counted.
+            path, acknowledged = filled(tmp_path / f"killed-{rounds}", sent), set()
+    last = start("collect", str(path), "--close", "-k", "3")
+    last.communicate()
+    assert last.returncode == 0
+    assert (path / "global.model").read_bytes() == model_without_kills(tmp_path / "calm", sent)
+
+
+def test_fuse_killed_at_ten_moments_leaves_the_whole_model_or_none(tmp_path: Path, sent: dict[str, bytes]) -> None:
+    calm = model_without_kills(tmp_path / "calm", sent)
+    inbox = filled(tmp_path / "f", sent) / "inbox"
+    files, model = sorted(map(str, inbox.iterdir())), tmp_path / "f" / "global.model"
+    chance, kills, tries = random.Random(1), 0, 0  # noqa: S311 (a moment, no secret)
+    while kills < KILLS_OF_FUSE:
+        tries += 1
+        assert tries < 6 * KILLS_OF_FUSE
+        process = start("fuse", *files, "-k", "3", "-o", str(model))
+        time.sleep(chance.uniform(0.5, 4.0))
+        process.kill()
+        process.communicate()
+        kills += process.returncode == -9
+        assert not model.exists() or model.read_bytes() == calm
+        model.unlink(missing_ok=True)
+    last = start("fuse", *files, "-k", "3", "-o", str(model))
+    last.communicate()
+    assert last.returncode == 0
+    assert model.read_bytes() == calm

@@ -1,0 +1,191 @@
+"""A site's side: what stays, what leaves, and labels for rows that were or were not summarised."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goldfc import Model
+from goldfc.byfile.folder import fuse_files
+from goldfc.byfile.site import draft_summary, label_table, open_model, send
+from goldfc.byfile.tables import Table, as_table, read_raw
+from goldfc.errors import AuditRefused, BadMessage, BadSettings
+from goldfc.protocol.agreement import Agreement
+from goldfc.protocol.message import Summary
+from goldfc.protocol.wire import decode, encode
+from sites import NAMES, Keys, agreement, rows_of
+
+
+def write_rows(path: Path, rows: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Path:
+    lines = [f"{age!r},{pressure!r}" for age, pressure in rows.tolist()]
+    path.write_text("age,pressure\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def site(folder: Path, number: int = 0) -> Path:
+    folder.mkdir(exist_ok=True)
+    return write_rows(folder / "data.csv", rows_of(number))
+
+
+def table_of(data: Path, what: Agreement) -> Table:
+    return as_table(read_raw(data), what.columns)
+
+
+def sent_from(data: Path, name: str, what: Agreement) -> Summary:
+    out = data.with_name(f"{name}.summary")
+    send(draft_summary(table_of(data, what), name, what, data), what, data, out, key=None)
+    return what.read_summary(decode(out.read_bytes()))
+
+
+def model_from(tmp_path: Path, what: Agreement) -> Model:
+    summaries = [sent_from(site(tmp_path / name, number), name, what) for number, name in enumerate(NAMES)]
+    return fuse_files(summaries, what, 3, lambda _: None)[0].model
+
+
+def test_no_byte_of_a_row_or_a_path_is_in_the_message(tmp_path: Path) -> None:
+    what, data = agreement(), site(tmp_path / "secret-place")
+    sent_from(data, "east", what)
+    message = (tmp_path / "secret-place" / "east.summary").read_bytes()
+    assert b"secret-place" not in message
+    assert b"data.csv" not in message
+    for row in rows_of(0):
+        assert row.tobytes() not in message
+
+
+def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
+    what, messages = agreement(), set()
+    for name in ("one", "two"):
+        sent_from(site(tmp_path / name), "east", what)
+        messages.add((tmp_path / name / "east.summary").read_bytes())
+    assert len(messages) == 1
+
+
+def test_rows_get_the_label_of_their_own_micro_cluster_wherever_they_stand(tmp_path: Path) -> None:
+    what = agreement()
+    model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
+    first = label_table(table_of(data, what), model, data)
+    assert first.summarised.all()
+    assert not first.far.any()
+    order = np.random.default_rng(0).permutation(120)
+    new = np.array([[30.0, 111.0], [119.0, 9000.0]])
+    other = write_rows(tmp_path / "east" / "other.csv", np.vstack([rows_of(0)[order], new]))
+    labels = label_table(table_of(other, what), model, other)
+    np.testing.assert_array_equal(labels.cluster[:-2], first.cluster[order])
+    np.testing.assert_array_equal(labels.certainty[:-2], first.certainty[order])
+    assert labels.summarised.tolist() == [True] * 120 + [False] * 2
+    assert labels.far[-2:].tolist() == [False, True]
+    assert np.isnan(labels.certainty[-2:]).all()
+
+
+def test_a_site_that_took_no_part_gets_the_nearest_clusters(tmp_path: Path) -> None:
+    what = agreement()
+    model, data = model_from(tmp_path, what), site(tmp_path / "elsewhere", 1)
+    labels = label_table(table_of(data, what), model, data)
+    own = label_table(table_of(tmp_path / "north" / "data.csv", what), model, tmp_path / "north" / "data.csv")
+    assert not labels.summarised.any()
+    assert (labels.cluster == own.cluster).mean() > 0.9
+
+
+def test_rows_with_missing_values_get_no_cluster(tmp_path: Path) -> None:
+    what = agreement(missing="drop")
+    model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
+    lines = data.read_text(encoding="utf-8").splitlines()
+    lines.insert(3, ",120")
+    data.write_text("\n".join(lines), encoding="utf-8")
+    labels = label_table(as_table(read_raw(data), what.columns, drop=True), model, data)
+    assert labels.cluster[2] == -1
+    assert labels.summarised.sum() == 120
+
+
+def test_what_stays_is_for_the_owner_alone(tmp_path: Path) -> None:
+    sent_from(site(tmp_path / "a"), "east", agreement())
+    private = tmp_path / "a" / ".goldfc"
+    assert private.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in private.iterdir()} == {0o600}
+
+
+def test_the_ledger_says_what_left_from_which_data(tmp_path: Path) -> None:
+    data = site(tmp_path / "a")
+    for number in (3, 4):
+        sent_from(data, "east", agreement(round=number))
+    lines = (tmp_path / "a" / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    facts = [json.loads(line) for line in lines]
+    assert [(fact["data"], fact["round"], fact["rows"], fact["client"]) for fact in facts] == [
+        ("data.csv", 3, 120, "east"),
+        ("data.csv", 4, 120, "east"),
+    ]
+
+
+def test_a_few_rows_more_or_less_than_last_time_are_warned_of(tmp_path: Path) -> None:
+    what, data = agreement(), site(tmp_path / "a")
+    sent_from(data, "east", what)
+    assert draft_summary(table_of(data, what), "east", what, data).audit.change is None
+    write_rows(data, rows_of(0)[1:])
+    found = draft_summary(table_of(data, what), "east", what, data).audit
+    assert any("only 0 rows came and 1 went" in warning for warning in found.warnings)
+    write_rows(data, rows_of(0)[30:])
+    found = draft_summary(table_of(data, what), "east", what, data).audit
+    assert not any("went" in warning for warning in found.warnings)
+    write_rows(data, rows_of(5))
+    assert draft_summary(table_of(data, what), "east", what, data).audit.change is None
+
+
+def test_a_failed_audit_writes_nothing_unless_the_risk_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    data = write_rows(tmp_path / "a" / "data.csv", rows_of(0))
+    what = agreement()
+    draft = draft_summary(table_of(data, what), "east", what, data)
+    bad = type(draft)(
+        draft.summary, draft.membership, draft.rows, type(draft.audit)(**{**vars(draft.audit), "exact_matches": 2})
+    )
+    out = tmp_path / "a" / "east.summary"
+    with pytest.raises(AuditRefused, match=r"east.summary is not written: 2 of \d+ centroids are the same as a row"):
+        send(bad, what, data, out, key=None)
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["data.csv"]
+    send(bad, what, data, out, key=None, accept_risk=True)
+    assert out.is_file()
+    assert '"accepted_risk":true' in (tmp_path / "a" / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_model_from_another_summary_of_the_same_site_is_not_taken_for_ours(tmp_path: Path) -> None:
+    what = agreement()
+    model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
+    for path in (tmp_path / "east" / ".goldfc").glob("*.membership"):
+        path.unlink()
+    write_rows(data, rows_of(0)[:100])
+    sent_from(data, "east", what)
+    assert not label_table(table_of(data, what), model, data).summarised.any()
+
+
+def test_a_damaged_private_file_is_named(tmp_path: Path) -> None:
+    what, data = agreement(), site(tmp_path / "a")
+    sent_from(data, "east", what)
+    (path,) = (tmp_path / "a" / ".goldfc").glob("*.membership")
+    path.write_bytes(b"nothing")
+    with pytest.raises(BadSettings, match=r"membership is damaged; remove it and summarise again"):
+        draft_summary(table_of(data, what), "east", what, data)
+
+
+def test_sealing_takes_the_right_key(tmp_path: Path) -> None:
+    keys = Keys.new()
+    what, data = keys.agreement(), site(tmp_path / "a")
+    draft, out = draft_summary(table_of(data, what), "east", what, data), tmp_path / "a" / "east.summary"
+    with pytest.raises(BadSettings, match="name your private key with --key"):
+        send(draft, what, data, out, key=None)
+    with pytest.raises(BadSettings, match=r"not the key of client 'east' in federation.toml"):
+        send(draft, what, data, out, key=keys.clients["west"])
+    assert not out.exists()
+    assert send(draft, what, data, out, key=keys.clients["east"]).startswith(b"goldfc sealed")
+
+
+def test_a_model_that_nobody_signed_is_refused_where_there_are_keys(tmp_path: Path) -> None:
+    keys, what = Keys.new(), agreement()
+    body = encode(model_from(tmp_path, what).to_message())
+    assert open_model(body, "global.model", what, "east", None).clients == NAMES
+    with pytest.raises(BadMessage, match=r"global.model: it is not in an envelope, but federation.toml has keys"):
+        open_model(body, "global.model", keys.agreement(), "east", keys.clients["east"])
+    with pytest.raises(
+        BadMessage, match=r"global.model does not fit federation.toml: it is of round 3, not of round 4"
+    ):
+        open_model(body, "global.model", agreement(round=4), "east", None)

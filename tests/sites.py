@@ -1,0 +1,87 @@
+"""A small federation by files, for tests."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from goldfc import Summary, summarize
+from goldfc._types import FloatArray
+from goldfc.byfile.site import context_of
+from goldfc.protocol.agreement import Agreement, Server, Site, read_agreement
+from goldfc.protocol.client import Membership
+from goldfc.protocol.envelope import PrivateKey, seal
+from goldfc.protocol.federation import generator
+from goldfc.protocol.terms import Column
+from goldfc.protocol.wire import encode
+
+COLUMNS = (Column(name="age", unit="years", range=(0.0, 120.0)), Column(name="pressure", unit="mmHg"))
+NAMES = ("east", "north", "south", "west")
+
+
+def rows_of(site: int, n_rows: int = 120) -> FloatArray:
+    """Rows of a site: two of three kinds."""
+    rng = np.random.default_rng(site)
+    kind = rng.choice([site % 3, (site + 1) % 3], n_rows)
+    centres = np.array([[30.0, 110.0], [60.0, 150.0], [80.0, 120.0]])
+    return np.asarray(centres[kind] + rng.normal(size=(n_rows, 2)) * [3.0, 5.0])
+
+
+def agreement(**changes: object) -> Agreement:
+    """What these sites agreed on."""
+    return Agreement.model_validate({"federation": "wards", "round": 3, "columns": COLUMNS, **changes})
+
+
+def write_agreement(folder: Path, what: Agreement) -> None:
+    """As its file; only what these tests change is written."""
+    lines = [f'federation = "{what.federation}"', f"round = {what.round}", f'privacy = "{what.privacy}"']
+    if what.deadline is not None:
+        lines.append(f"deadline = {what.deadline.isoformat()}")
+    lines += [
+        "[limits]",
+        f"least_clients = {what.limits.least_clients}",
+        f"most_micro_clusters = {what.limits.most_micro_clusters}",
+    ]
+    if what.server.key:
+        lines += ["[server]", f'key = "{what.server.key}"']
+    for site in what.clients:
+        lines += ["[[clients]]", f'name = "{site.name}"'] + ([f'key = "{site.key}"'] if site.key else [])
+    for column in what.columns:
+        lines += ["[[columns]]", f'name = "{column.name}"', f'unit = "{column.unit}"']
+        lines += [f"range = [{column.range[0]}, {column.range[1]}]"] if column.range else []
+    (folder / "federation.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read_agreement(folder / "federation.toml") == what
+
+
+def summary_of(number: int, name: str, what: Agreement) -> tuple[Summary, Membership]:
+    """What a site sends, and what it keeps."""
+    task, rng = what.way.task, generator(what.seed, "client", name)
+    return summarize(rows_of(number), name, task, rng, terms=what.terms)
+
+
+def bodies(what: Agreement, names: tuple[str, ...] = NAMES) -> dict[str, bytes]:
+    """The messages of some sites, not sealed."""
+    return {name: encode(summary_of(number, name, what)[0].to_message()) for number, name in enumerate(names)}
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Everybody's."""
+
+    server: PrivateKey
+    clients: dict[str, PrivateKey]
+
+    @classmethod
+    def new(cls, names: tuple[str, ...] = NAMES) -> "Keys":
+        """Keys that nobody has."""
+        return cls(PrivateKey.new(), {name: PrivateKey.new() for name in names})
+
+    def agreement(self, **changes: object) -> Agreement:
+        """What these sites agreed on, with everybody's public key."""
+        sites = tuple(Site(name=name, key=key.public.text) for name, key in self.clients.items())
+        return agreement(server=Server(key=self.server.public.text), clients=sites, **changes)
+
+    def sealed(self, body: bytes, name: str, what: Agreement, sender: PrivateKey | None = None) -> bytes:
+        """A message to the server."""
+        context = context_of(what, name, "server")
+        return seal(body, context, sender or self.clients[name], self.server.public)
