@@ -3,9 +3,9 @@
     python tools/fuzz.py --count 100000 --seed 0 --out benchmarks/fuzz/README.md
 
 A mutant must be refused with `BadMessage`, in a sentence that can be shown, or be taken; nothing else, in no more than
-a second, and all together in little memory. Some of those that are taken are fused with an honest summary, which may
-fail with errors of goldfc only. Warnings count as failures. Mutant n of a seed is always the same but for the one-time
-key of its envelope.
+a second, and all together in little memory. Some summaries that are taken are fused with an honest one, and rows are
+labelled with models that are taken; both may fail with errors of goldfc only. Warnings count as failures. Mutant n of
+a seed is always the same but for the one-time key of its envelope.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from safetensors.numpy import save
 
 from goldfc import Model, Summary, fuse, summarize
 from goldfc.errors import BadMessage, GoldError
+from goldfc.model import is_far
 from goldfc.protocol import wire
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.envelope import (
@@ -627,11 +628,11 @@ class Tally:
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)  # by way and mutation
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
-    fused: Counter[str] = field(default_factory=Counter)
+    used: Counter[str] = field(default_factory=Counter)
     violations: list[tuple[int, Mutant, str]] = field(default_factory=list)
     slowest: float = 0.0
     slowest_mutant: str = "none"
-    slowest_fusion: float = 0.0
+    slowest_use: float = 0.0
     megabytes: float = 0.0
 
     @property
@@ -655,8 +656,8 @@ def run(
             on_mutant(number)
             mutant = mutant_of(scene, seed, number)
             taken = try_one(mutant, number, tally)
-            if isinstance(taken, Summary) and tally.taken.total() % fuse_one_in == 0:
-                try_to_fuse(mutant, taken, number, tally)
+            if isinstance(taken, Model) or (taken is not None and tally.taken.total() % fuse_one_in == 0):
+                try_to_use(mutant, taken, number, tally)
     tally.megabytes = peak_megabytes() - before
     return tally
 
@@ -702,18 +703,22 @@ def read(mutant: Mutant) -> tuple[Summary | Model | None, BaseException | None]:
         return None, error
 
 
-def try_to_fuse(mutant: Mutant, summary: Summary, number: int, tally: Tally) -> None:
-    """Fuse it with an honest one; goldfc's own errors are answers, too."""
+def try_to_use(mutant: Mutant, taken: Summary | Model, number: int, tally: Tally) -> None:
+    """Fuse it with an honest summary, or label rows with it; goldfc's own errors are answers, too."""
     began = time.process_time()
+    what = "labelled with" if isinstance(taken, Model) else "fused"
     try:
-        model = mutant.stage.fuse(summary, number)
-        Model.from_message(wire.decode(wire.encode(model.to_message())))
-        tally.fused["fused"] += 1
+        if isinstance(taken, Model):
+            is_far(taken, rows(0))
+        else:
+            model = mutant.stage.fuse(taken, number)
+            Model.from_message(wire.decode(wire.encode(model.to_message())))
+        tally.used[what] += 1
     except GoldError as error:
-        tally.fused[f"{type(error).__name__}: {rule_of(error)}"] += 1
+        tally.used[f"not {what}, {type(error).__name__}: {rule_of(error)}"] += 1
     except Exception as error:
-        tally.violations.append((number, mutant, f"cannot be fused: {type(error).__name__}: {str(error)[:500]!r}"))
-    tally.slowest_fusion = max(tally.slowest_fusion, time.process_time() - began)
+        tally.violations.append((number, mutant, f"cannot be {what}: {type(error).__name__}: {str(error)[:500]!r}"))
+    tally.slowest_use = max(tally.slowest_use, time.process_time() - began)
 
 
 def is_the_one_way(mutant: Mutant, outcome: Summary | Model) -> bool:
@@ -751,10 +756,11 @@ def page(tally: Tally, count: int, seed: int) -> str:
         "sentence that can be shown, or be taken: no other exception, no warning, at most 1 s, less than 200 MB.",
         "",
         f"- mutants: {tally.count}, refused {tally.rules.total()}, taken {taken} (changed, but well formed)",
-        f"- taken and fused with an honest summary: {tally.fused.total()}",
+        f"- summaries fused with an honest one: {tally.used['fused']}, models that rows were labelled with: "
+        f"{tally.used['labelled with']}",
         f"- violations: {len(tally.violations)}",
         f"- slowest mutant: {1000 * tally.slowest:.0f} ms of processor time ({tally.slowest_mutant}); "
-        f"slowest fusion: {1000 * tally.slowest_fusion:.0f} ms",
+        f"slowest fusion: {1000 * tally.slowest_use:.0f} ms",
         f"- memory: {tally.megabytes:.0f} MB more than before the first mutant",
     ]
     if tally.violations:
@@ -763,7 +769,7 @@ def page(tally: Tally, count: int, seed: int) -> str:
     lines += ["", "## By kind of mutation", "", "| where | mutation | mutants | taken |", "|---|---|--:|--:|"]
     lines += [f"| {way} | {name} | {n} | {tally.taken[way, name]} |" for (way, name), n in sorted(tally.kinds.items())]
     lines += table_of("Refused by which rule", "rule", tally.rules)
-    lines += table_of("What came of fusing", "outcome", tally.fused)
+    lines += table_of("What came of using it", "outcome", tally.used)
     return "\n".join(lines) + "\n"
 
 

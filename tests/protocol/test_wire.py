@@ -446,6 +446,10 @@ STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: shape_of_centroids(3, 2**32 - 1),
         "it has 3 centroids of 4294967295 features; 20000 of 4096",
     ),
+    "d of 4000 digits": (
+        lambda: shape_of_centroids(3, 10**4000),
+        "it has 3 centroids of 10000000000000000000 features; 20000 of 4096 are the limit",
+    ),
     "k d beyond 2^64": (lambda: shape_of_centroids(2**63, 2**63), "20000 of 4096 are the limit"),
     "other arrays of 2^32 - 1": (
         lambda: with_header(lambda header: header["mass"].update(shape=[2**32 - 1])),
@@ -688,6 +692,10 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
     "no variance": (
         lambda: with_arrays("model", covariance=[0.0, 1.0]),
         "variances and reaches are not negative",
+    ),
+    "a covariance without any extent in one direction": (
+        lambda: with_arrays("model", covariance=[[1.0, 1.0], [1.0, 1.0]]),
+        "distances can be told by the covariance",
     ),
     "a negative reach": (lambda: with_arrays("model", reach=[-1.0, 1.0]), "variances and reaches are not negative"),
     "a reach too few": (lambda: with_arrays("model", reach=[1.0]), "there is one reach per cluster"),

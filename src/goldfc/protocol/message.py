@@ -311,6 +311,17 @@ def is_covariance(shape: FloatArray) -> bool:
     return bool(np.linalg.eigvalsh(relative)[0] >= -ROUNDING * len(shape))
 
 
+def can_be_undone(covariance: FloatArray) -> bool:
+    """Whether no direction is without variance, so that distances can be divided by it."""
+    if covariance.ndim == 1:
+        return bool((covariance > 0.0).all())
+    try:
+        np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Model:
     """All that comes back: the global clusters, and which of them each micro-cluster belongs to.
@@ -440,6 +451,7 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
         lambda: bool((diagonal_of(model.covariance) > 0.0).all() and (model.reach >= 0.0).all()),
     )
     yield "the covariance is one that rows can have", lambda: is_covariance(model.covariance)
+    yield "distances can be told by the covariance", lambda: can_be_undone(model.covariance)
     yield "every client is named once", lambda: 0 < len(set(model.clients)) == len(model.clients)
     yield "every client has a digest", lambda: len(model.digests) == len(model.clients)
     yield "every client has micro-clusters", lambda: len(model.micro_counts) == len(model.clients)

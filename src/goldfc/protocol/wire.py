@@ -231,7 +231,8 @@ def check_tensors(kind: str, tensors: dict[str, Any]) -> None:
     count, features = tensors["centroids"]["shape"]
     if count > MOST_CENTROIDS or features > MOST_FEATURES:
         raise BadMessage(
-            f"it has {count} centroids of {features} features; {MOST_CENTROIDS} of {MOST_FEATURES} are the limit"
+            f"it has {str(count)[:20]} centroids of {str(features)[:20]} features; {MOST_CENTROIDS} of {MOST_FEATURES} "
+            "are the limit"
         )
 
 
