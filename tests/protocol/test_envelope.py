@@ -10,6 +10,7 @@ import pytest
 from goldfc import Summary
 from goldfc.errors import BadMessage, BadSettings, GoldError
 from goldfc.protocol import wire
+from goldfc.protocol.agreement import Agreement, Server, Site
 from goldfc.protocol.envelope import (
     MAGIC,
     MOST_SEALED_BYTES,
@@ -101,6 +102,19 @@ def test_another_sender_is_not_believed() -> None:
         open_up(seal(BODY, UP, STRANGER, SERVER.public))
     with pytest.raises(BadMessage, match="is not signed with the key that is known of the server"):
         unseal(seal(BODY, DOWN, STRANGER, CLIENT.public), DOWN, SERVER.public, CLIENT)
+
+
+def test_a_sender_whose_key_nobody_knows_is_refused_by_name() -> None:
+    sites = (Site(name="ward-a", key=CLIENT.public.text), Site(name="ward-b", key=STRANGER.public.text))
+    agreement = Agreement(
+        federation="heart", server=Server(key=SERVER.public.text), clients=sites, columns=TERMS.columns
+    )
+    unknown = seal(BODY, changed(client="ward-c"), PrivateKey.new(), SERVER.public)
+    with pytest.raises(BadMessage, match=r"Client 'ward-c' is not among the clients .*, so its key is not known"):
+        agreement.key_of(read_cover(unknown)[0].client)
+    assert unseal(SEALED, UP, agreement.key_of("ward-a"), SERVER) == BODY
+    with pytest.raises(BadMessage, match="is not signed with the key that is known of 'ward-a'"):
+        unseal(SEALED, UP, agreement.key_of("ward-b"), SERVER)
 
 
 OTHER_PURPOSES = {

@@ -1,8 +1,8 @@
 """What a run is made on, by name: a data set, and clients that hold its rows.
 
 Data sets: whatever `datasets.load` knows; `SD-<rows>x<features>`, the synthetic mixture of any size;
-`separate-<clusters>-<seed>`, a mixture whose clusters everybody can tell apart; and `path/to/file.csv`, a table of
-numbers of your own whose last column says the true class.
+`separate-<clusters>-<seed>`, a mixture whose clusters everybody can tell apart; `EC-raw` and so on, a set in the units
+it was measured in; and `path/to/file.csv`, a table of numbers of your own whose last column says the true class.
 Clients: `paper`, the paper's own; `non-icd-<clients>-<seed>`, drawn by the simulator; `even-<clients>`, all rows dealt
 out evenly and at random.
 """
@@ -19,6 +19,8 @@ from goldfc.bench.split import Drawing, as_split
 from goldfc.errors import BadSettings
 from goldfc.protocol.federation import generator
 
+RAW = "-raw"
+
 
 @lru_cache(maxsize=4)
 def dataset_of(name: str) -> Dataset:
@@ -31,12 +33,16 @@ def dataset_of(name: str) -> Dataset:
         return replace(mixture, name=name, X=standardized(mixture.X))
     if name.endswith(".csv"):
         return load_csv(Path(name))
+    if name.endswith(RAW):
+        return load(name.removesuffix(RAW), standardize=False)
     return load(name)
 
 
 @lru_cache(maxsize=4)
 def split_of(dataset: str, split: str) -> Split:
     """The rows of a data set at their clients."""
+    if split == "paper" and dataset.endswith(RAW):
+        return in_own_units(load_split(dataset.removesuffix(RAW)), dataset_of(dataset))
     if split == "paper":
         return load_split(dataset)
     complete = dataset_of(dataset)
@@ -46,6 +52,11 @@ def split_of(dataset: str, split: str) -> Split:
         order = generator(0, "deal", dataset).permutation(len(complete.X))
         return as_split(complete, [np.sort(part) for part in np.array_split(order, int(match[1]))])
     raise BadSettings(f"There are no clients called {split!r}; use paper, non-icd-<clients>-<seed> or even-<clients>.")
+
+
+def in_own_units(split: Split, complete: Dataset) -> Split:
+    """Rows that were standardised with the complete set, as they were before."""
+    return replace(split, X=split.X * complete.X.std(axis=0) + complete.X.mean(axis=0))
 
 
 @lru_cache(maxsize=4)

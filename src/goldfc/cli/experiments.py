@@ -291,6 +291,42 @@ def speed(repeats: int, out: Path | None) -> None:
         (out / "speed" / "README.md").write_text(page, encoding="utf-8")
 
 
+@bench.command()
+@SEEDS_OPTION
+@click.option("--quick", is_flag=True, help="Two small sets, a hundred summaries.")
+@JOBS_OPTION
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for trust/README.md and trust/rows.jsonl.")
+def trust(seeds: int, quick: bool, jobs: int, out: Path | None) -> None:
+    """What pooled scaling and suppression cost, what hostile clients can do, and a thousand summaries."""
+    from threadpoolctl import threadpool_limits
+
+    from goldfc.bench import trust as parts
+    from goldfc.bench.datasets import DATASETS
+    from goldfc.bench.run import Rows, run_jobs
+
+    datasets = ("EC", "US") if quick else tuple(DATASETS)
+    todo = parts.jobs(datasets, 1 if quick else seeds)
+    page: dict[str, list[str]] = {}
+    with TemporaryDirectory() as scratch, threadpool_limits(limits=1):
+        # First, because it tells how much memory the process had at the most.
+        thousand = list(parts.thousand_summaries(Path(scratch) / "thousand", 100 if quick else 1_000))
+        with progress_bar("runs", len(todo)) as bar:
+            rows = Rows((out / "trust" if out else Path(scratch)) / "rows.jsonl")
+            rows.path.unlink(missing_ok=True)
+            runs = run_jobs(todo, rows, jobs, lambda _: bar.advance(bar.task_ids[0]))
+        page["Federated ARI on the paper's ten splits"] = list(parts.cost_table(runs))
+        page["What the audit finds there, at the default level"] = list(parts.membership_table(datasets))
+        with progress_bar("hostile sites", 16) as bar:
+            attacks = list(parts.attack_table(0, lambda: bar.advance(bar.task_ids[0])))
+        page["One hostile site of eight: the ARI that the other seven lose (digits, k = 10)"] = attacks
+        page["A thousand clients"] = thousand
+    text = parts.as_markdown(page, command_line())
+    click.echo(text)
+    if out is not None:
+        (out / "trust").mkdir(parents=True, exist_ok=True)
+        (out / "trust" / "README.md").write_text(text, encoding="utf-8")
+
+
 def command_line() -> str:
     """The command that is running, for the record."""
     return shlex.join(["goldfc", *sys.argv[1:]])

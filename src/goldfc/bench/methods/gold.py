@@ -19,9 +19,13 @@ from goldfc import Client, Consensus, Learning, Remc, run_round
 from goldfc._types import FloatArray
 from goldfc.bench.methods.protocol import Answer, UploadsRows
 from goldfc.model import predict
+from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.client import Part
 from goldfc.protocol.federation import Port
+from goldfc.protocol.fusion import Fusion
+from goldfc.protocol.message import Scaling
 from goldfc.protocol.server import Round
+from goldfc.protocol.terms import Column
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class GoldConsensus:
     uploads_rows: ClassVar[UploadsRows] = "lone"
     given_k: bool = True  # otherwise the number of clusters is proposed
     withhold: tuple[Part, ...] = ()
+    scaling: Scaling = "given"
+    by_file: bool = False  # privacy level, limits and scaling as the federation by files has them
 
     def __post_init__(self) -> None:
         """Settings come from JSON, which knows no tuples."""
@@ -64,7 +70,15 @@ class GoldConsensus:
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""
-        return answer_of(run_round(port, n_clusters if self.given_k else None, Consensus(), rng))
+        return answer_of(run_round(port, n_clusters if self.given_k else None, self.fusion, rng))
+
+    @property
+    def fusion(self) -> Fusion:
+        """With the settings of this run."""
+        if not self.by_file:
+            return Consensus(scaling=self.scaling)
+        # The columns do not matter here: nobody names them.
+        return Agreement(federation="bench", columns=(Column(name="any"),)).way
 
 
 def answer_of(result: Round) -> Answer:

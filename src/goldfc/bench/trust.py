@@ -1,0 +1,273 @@
+"""What safety costs and what it holds against: scaling, suppression, hostile clients, a thousand summaries.
+
+By file a client learns in its own scale, suppresses small micro-clusters and rounds; the server bounds everybody's
+influence. Here this is measured: on the paper's ten splits in raw units, on digits at eight sites one of which is
+hostile, and with a thousand clients.
+"""
+
+import resource
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from goldfc._types import FloatArray
+from goldfc.bench.cases import split_of
+from goldfc.bench.datasets import DATASETS, Split, load
+from goldfc.bench.run import Job, Run
+from goldfc.bench.score import ari
+from goldfc.byfile.folder import Folder, fuse_files
+from goldfc.errors import BadMessage
+from goldfc.learning.moments import Moments
+from goldfc.protocol.agreement import Agreement, Limits
+from goldfc.protocol.audit import Audit, audit
+from goldfc.protocol.client import Membership, label, summarize
+from goldfc.protocol.federation import generator
+from goldfc.protocol.message import LARGEST_MASS, Summary
+from goldfc.protocol.terms import Column
+from goldfc.protocol.wire import encode, write_durably
+
+METHOD = "GOLD consensus"
+# What is compared: the data, and the settings.
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
+    "all rows scaled together (impossible)": ("", {}),
+    "own scale, pooled by the server": ("-raw", {"scaling": "own"}),
+    "by file: pooled scale, suppressed, capped": ("-raw", {"by_file": True}),
+}
+
+
+# --- what scaling and suppression cost ---
+
+
+def jobs(datasets: Sequence[str], seeds: int) -> list[Job]:
+    """All variants on the paper's splits."""
+    return [
+        Job(dataset + raw, "paper", METHOD, seed, settings)
+        for raw, settings in VARIANTS.values()
+        for seed in range(seeds)
+        for dataset in datasets
+    ]
+
+
+def cost_table(runs: Sequence[Run]) -> Iterator[str]:
+    """Federated ARI by data set and variant, and what each variant costs in the mean."""
+    datasets = [name for name in DATASETS if any(run.dataset == name for run in runs)]
+    yield f"| | {' | '.join(datasets)} | mean | cost |"
+    yield "|---|" + "---|" * (len(datasets) + 2)
+    first = None
+    for title, (raw, settings) in VARIANTS.items():
+        chosen = [run for run in runs if run.settings == settings]
+        means = [
+            fmean(run.scores["federated", "ARI"] for run in chosen if run.dataset == name + raw) for name in datasets
+        ]
+        first = fmean(means) if first is None else first
+        figures = [f"{figure:.3f}" for figure in (*means, fmean(means))]
+        yield f"| {title} | {' | '.join(figures)} | {first - fmean(means):+.3f} |"
+
+
+def membership_table(datasets: Sequence[str]) -> Iterator[str]:
+    """What the audit finds at the eight clients of every split, at the default level."""
+    yield "| | rows of a client | micro-clusters | smallest | centroids that are a row | AUC, median (worst) |"
+    yield "|---|---|---|---|---|---|"
+    for name in datasets:
+        rows_of_clients = split_of(f"{name}-raw", "paper").rows_per_client()
+        found = [audit_of(rows) for rows in rows_of_clients if len(rows) >= 20]
+        aucs = [one.membership_auc for one in found if one.membership_auc is not None]
+        yield (
+            f"| {name} | {min(one.rows for one in found)} to {max(one.rows for one in found)} "
+            f"| {min(one.micro_clusters for one in found)} to {max(one.micro_clusters for one in found)} "
+            f"| {min(one.smallest for one in found)} | {sum(one.exact_matches for one in found)} "
+            f"| {np.median(aucs):.2f} ({max(aucs):.2f}) |"
+        )
+
+
+def audit_of(rows: FloatArray) -> Audit:
+    """At the default level."""
+    what = agreement_for(rows.shape[1])
+
+    def make(part: FloatArray) -> tuple[Summary, Membership]:
+        return summarize(part, "a", what.way.task, generator(0, "client", "a"), terms=what.terms)
+
+    summary, membership = make(rows)
+    return audit(rows, summary, membership.micro_clusters, again=lambda part: make(part)[0], required=what.smallest)
+
+
+def agreement_for(n_features: int, ends: tuple[float, float] | None = None, **limits: int) -> Agreement:
+    """Columns without meaning, and the defaults."""
+    columns = tuple(Column(name=f"x{number}", range=ends) for number in range(n_features))
+    return Agreement(federation="bench", columns=columns, limits=Limits(**limits))
+
+
+# --- a hostile client ---
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Digits at eight sites, as the demo has them but in grey values, and what each would send."""
+
+    split: Split
+    agreement: Agreement
+    summaries: tuple[Summary, ...]
+    memberships: tuple[Membership, ...]
+
+    def score(self, summaries: Sequence[Summary], without: int) -> float:
+        """The ARI of the rows of all sites but one."""
+        fitting = [summary for summary in summaries if self._fits(summary)]
+        model = fuse_files(fitting, self.agreement, len(np.unique(self.split.y)), lambda _: None)[0].model
+        truth, labels = [], []
+        for number, membership in enumerate(self.memberships):
+            if number != without:
+                truth.append(self.split.y[self.split.client == number])
+                labels.append(label(membership, model)[0])
+        return ari(np.concatenate(truth), np.concatenate(labels))
+
+    def _fits(self, summary: Summary) -> bool:
+        try:
+            self.agreement.read_summary(summary.to_message())
+        except BadMessage:
+            return False
+        return True
+
+
+def digits_at_eight_sites(seed: int, *, ranges: bool) -> Federation:
+    """Everybody honest."""
+    split, complete = split_of("digits", f"non-icd-8-{seed}"), load("digits", standardize=False).X
+    grey = np.round(split.X * complete.std(axis=0) + complete.mean(axis=0), 6)
+    agreement = agreement_for(grey.shape[1], (0.0, 16.0) if ranges else None)
+    pairs = [
+        summarize(
+            grey[split.client == number],
+            f"site-{number}",
+            agreement.way.task,
+            generator(seed, "client", f"site-{number}"),
+            terms=agreement.terms,
+        )
+        for number in np.unique(split.client)
+    ]
+    return Federation(split, agreement, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
+
+
+def lie(summary: Summary, centroids: FloatArray, mass: FloatArray) -> Summary:
+    """Another summary of the same site, with moments that agree with it."""
+    mean = np.average(centroids, axis=0, weights=mass)
+    squares = mass @ (centroids - mean) ** 2
+    return replace(
+        summary, centroids=centroids, mass=mass.astype(np.int64), moments=Moments(float(mass.sum()), mean, squares)
+    )
+
+
+def far_corner(summary: Summary) -> Summary:
+    """As many micro-clusters as allowed, where all values are largest."""
+    corner = 16.0 - np.random.default_rng(0).random((100, summary.centroids.shape[1]))
+    return lie(summary, corner, np.full(100, 10_000.0))
+
+
+def huge_counts(summary: Summary) -> Summary:
+    """Its own micro-clusters, as if each had nearly as many rows as a message can say."""
+    count = len(summary.centroids)
+    return lie(summary, summary.centroids, np.full(count, float(LARGEST_MASS // (2 * count))))
+
+
+def one_huge_count(summary: Summary) -> Summary:
+    """One of its micro-clusters outweighs all others."""
+    mass = np.full(len(summary.centroids), 5.0)
+    mass[0] = LARGEST_MASS // 2
+    return lie(summary, summary.centroids, mass)
+
+
+def thousands_of_points(summary: Summary) -> Summary:
+    """Five thousand points everywhere."""
+    points = 16.0 * np.random.default_rng(0).random((5_000, summary.centroids.shape[1]))
+    return lie(summary, points, np.full(5_000, 5.0))
+
+
+def points_everywhere(summary: Summary) -> Summary:
+    """The same, but not more than allowed."""
+    points = 16.0 * np.random.default_rng(0).random((100, summary.centroids.shape[1]))
+    return lie(summary, points, np.full(100, 10_000.0))
+
+
+def huge_magnitudes(summary: Summary) -> Summary:
+    """A billion times too large."""
+    return lie(summary, summary.centroids * 1e9, np.full(len(summary.centroids), 50.0))
+
+
+ATTACKS: Mapping[str, Callable[[Summary], Summary]] = {
+    "far corner": far_corner,
+    "huge counts": huge_counts,
+    "one huge count": one_huge_count,
+    "thousands of uniform points": thousands_of_points,
+    "uniform points, as many as allowed": points_everywhere,
+    "huge magnitudes": huge_magnitudes,
+}
+
+
+def attack_table(seed: int, on_site: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """What each attack does to the ARI that the other seven sites have among themselves; each is hostile in turn."""
+    yield "| | ranges agreed: mean | worst | no ranges: mean | worst |"
+    yield "|---|---|---|---|---|"
+    losses: dict[str, list[list[float]]] = {name: [] for name in ATTACKS}
+    for ranges in (True, False):
+        federation = digits_at_eight_sites(seed, ranges=ranges)
+        each: dict[str, list[float]] = {name: [] for name in ATTACKS}
+        for evil, honest in enumerate(federation.summaries):
+            others = [*federation.summaries[:evil], *federation.summaries[evil + 1 :]]
+            calm = federation.score(others, evil)
+            for name, attack in ATTACKS.items():
+                each[name].append(calm - federation.score([*others, attack(honest)], evil))
+            on_site()
+        for name, values in each.items():
+            losses[name].append(values)
+    for name, (with_ranges, without) in losses.items():
+        figures = (fmean(with_ranges), max(with_ranges), fmean(without), max(without))
+        yield f"| {name} | {' | '.join(f'{figure:+.3f}' for figure in figures)} |"
+
+
+# --- a thousand clients ---
+
+
+def thousand_summaries(folder: Path, n_clients: int = 1_000) -> Iterator[str]:
+    """Take in and fuse a thousand messages of 100 x 36, from files on the disk."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(10, 36)) * 3.0
+    what = agreement_for(36)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "inbox").mkdir()
+    columns = "".join(f'[[columns]]\nname = "{column.name}"\n' for column in what.columns)
+    write_durably(folder / "federation.toml", f'federation = "bench"\n{columns}'.encode())
+    for number in range(n_clients):
+        points = np.round(centres[rng.integers(0, 10, 100)] + rng.normal(size=(100, 36)), 2)
+        moments = Moments.of(points)
+        summary = Summary(
+            f"site-{number:04}",
+            points,
+            mass=np.full(100, 10),
+            shape=np.eye(36),
+            moments=Moments(1000.0, moments.mean, moments.squares * 10.0 + 1000.0),
+            smallest=5,
+            terms=what.terms,
+        )
+        (folder / "inbox" / f"site-{number:04}.summary").write_bytes(encode(summary.to_message()))
+    begin = time.perf_counter()
+    place = Folder(folder)
+    taken = [event.outcome for event in place.take_in()]
+    middle = time.perf_counter()
+    result, _ = place.fuse(None)
+    end = time.perf_counter()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    yield (
+        f"{taken.count('accepted')} summaries of 100 x 36 were taken in within {middle - begin:.1f} s and fused within "
+        f"{end - middle:.1f} s into {len(result.model.centroids)} clusters (10 were there); "
+        f"the process had {memory:.2f} GB at the most."
+    )
+
+
+def as_markdown(parts: Mapping[str, Sequence[str]], command: str) -> str:
+    """The page."""
+    lines = ["# What safety costs, and what it holds against", "", f"Made by `{command}`. docs/privacy.md explains it."]
+    for title, content in parts.items():
+        lines += ["", f"## {title}", "", *content]
+    return "\n".join(lines) + "\n"
