@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench fuzz clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    a simulated federation on handwritten digits, ending in report.html"
 	@echo "make test    the tests"
 	@echo "make check   formatting, lint, types, import layers, generated docs"
-	@echo "make bench   the paper's experiments and the speed of the learner (minutes)"
+	@echo "make bench   the paper's experiments, the speed of the learner, the cost of safety (minutes)"
+	@echo "make fuzz    100 000 mutated messages: none may do harm (minutes)"
 	@echo "make format  put the code into the form that make check asks for"
 	@echo "make clean   remove what the others made"
 
@@ -43,6 +44,10 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/goldfc bench paper --seeds 10 --out benchmarks
 	$(BIN)/goldfc bench speed --out benchmarks
+	$(BIN)/goldfc bench trust --out benchmarks
+
+fuzz: $(READY)
+	$(BIN)/python tools/fuzz.py --count 100000 --seed 0 --out benchmarks/fuzz/README.md
 
 clean:
 	find src tests tools -name __pycache__ -prune -exec rm -rf {} +

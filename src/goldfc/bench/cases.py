@@ -3,7 +3,8 @@
 Data sets: whatever `datasets.load` knows; `SD-<rows>x<features>`, the synthetic mixture of any size;
 `separate-<clusters>-<seed>`, a mixture whose clusters everybody can tell apart; `EC-raw` and so on, a set in the units
 it was measured in; and `path/to/file.csv`, a table of numbers of your own whose last column says the true class.
-Clients: `paper`, the paper's own; `non-icd-<clients>-<seed>`, drawn by the simulator; `even-<clients>`, all rows dealt
+Clients: `paper`, the paper's own; `non-icd-<clients>-<seed>`, drawn by the simulator; `exchanged-<clients>-<seed>-<per
+cent>`, the same rows and sizes, but so many of the rows have changed places at random; `even-<clients>`, all rows dealt
 out evenly and at random.
 """
 
@@ -48,10 +49,24 @@ def split_of(dataset: str, split: str) -> Split:
     complete = dataset_of(dataset)
     if match := re.fullmatch(r"non-icd-(\d+)-(\d+)", split):
         return as_split(complete, drawing_of(dataset, int(match[2])).first(int(match[1])))
+    if match := re.fullmatch(r"exchanged-(\d+)-(\d+)-(\d+)", split):
+        drawn = split_of(dataset, f"non-icd-{match[1]}-{match[2]}")
+        return exchanged(drawn, int(match[3]) / 100.0, generator(int(match[2]), "exchange", dataset))
     if match := re.fullmatch(r"even-(\d+)", split):
         order = generator(0, "deal", dataset).permutation(len(complete.X))
         return as_split(complete, [np.sort(part) for part in np.array_split(order, int(match[1]))])
-    raise BadSettings(f"There are no clients called {split!r}; use paper, non-icd-<clients>-<seed> or even-<clients>.")
+    raise BadSettings(
+        f"There are no clients called {split!r}; use paper, non-icd-<clients>-<seed>, "
+        "exchanged-<clients>-<seed>-<per cent> or even-<clients>."
+    )
+
+
+def exchanged(split: Split, share: float, rng: np.random.Generator) -> Split:
+    """The same rows at clients of the same sizes, but a share of the rows has changed places."""
+    client = split.client.copy()
+    chosen = np.flatnonzero(rng.random(len(client)) < share)
+    client[chosen] = client[rng.permutation(chosen)]
+    return replace(split, client=client)
 
 
 def in_own_units(split: Split, complete: Dataset) -> Split:

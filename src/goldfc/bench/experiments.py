@@ -10,6 +10,8 @@ from goldfc.bench.cases import split_of
 from goldfc.bench.degree import non_icd_degree
 from goldfc.bench.methods import METHODS
 from goldfc.bench.methods.chosen import CRITERIA, ChosenK
+from goldfc.bench.methods.coreset import CoresetKMeans
+from goldfc.bench.methods.gold import Gold, GoldConsensus
 from goldfc.bench.run import Job
 
 TEN = ("EC", "US", "VE", "EP", "YE", "CA", "LA", "WI", "PE", "LE")
@@ -72,6 +74,19 @@ def degree(quick: bool) -> list[Job]:
         for dataset in datasets
         for split in spread_of_degrees(dataset, candidates, kept)
         for method in METHODS
+        for seed in range(seeds)
+    ]
+
+
+def exchange(quick: bool) -> list[Job]:
+    """Lambda alone: the same rows at clients of the same sizes, from as drawn to fully mixed."""
+    datasets, draws, seeds = (("US",), 1, 1) if quick else (FIVE, 6, 3)
+    return [
+        Job(dataset, f"exchanged-8-{draw}-{per_cent}", method, seed, limit=120.0)
+        for dataset in datasets
+        for draw in range(draws)
+        for per_cent in (0, 50, 100)
+        for method in (GoldConsensus.name, Gold.name, CoresetKMeans.name)
         for seed in range(seeds)
     ]
 
@@ -207,6 +222,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (
         Experiment("performance", "All methods on the paper's ten splits", performance),
         Experiment("degree", "From hardly to heavily Non-ICD clients", degree),
+        Experiment("exchange", "The same rows, more and less Non-ICD", exchange),
         Experiment("ablation", "What FCPL and MCPL are worth", ablation),
         Experiment("granularity", "What each level is worth", granularity),
         Experiment("fusion", "What each part of the consensus is worth", fusion),

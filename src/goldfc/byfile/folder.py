@@ -169,6 +169,8 @@ class Folder:
 
     def take_in(self) -> Iterator[Event]:
         """Judge every file in the inbox; each is on the disk where it belongs before it is spoken of."""
+        for left_over in (path for part in (self.accepted, self.rejected) for path in part.glob(".*.part")):
+            left_over.unlink()  # by a process that was killed
         for entry in sorted(self.inbox.iterdir()):
             if entry.name.startswith(".") or entry.suffix in {".part", ".tmp"}:
                 continue

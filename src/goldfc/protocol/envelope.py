@@ -19,15 +19,14 @@ from pydantic import Field, ValidationError
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.protocol.message import canonical_json
 from goldfc.protocol.terms import Name, Strict, first_complaint
-from goldfc.protocol.wire import MOST_BYTES, naming, parse_json, write_durably
+from goldfc.protocol.wire import MOST_BYTES, MOST_ENVELOPE_BYTES, naming, parse_json, write_durably
 
 MAGIC = b"goldfc sealed 1\n"
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 KEY_BYTES, SIGNATURE_BYTES = 32, 64
 PUBLIC_PREFIX, PRIVATE_PREFIX = "goldfc-public-1:", "goldfc-private-1:"
 MOST_CONTEXT_BYTES = 1000
-# What the envelope adds to a body at the most.
-MOST_SEALED_BYTES = MOST_BYTES + MOST_CONTEXT_BYTES + 1000
+MOST_SEALED_BYTES = MOST_BYTES + MOST_ENVELOPE_BYTES
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
-from goldfc.learning.consensus import Fused
 from goldfc.learning.granularity import Levels
 from goldfc.learning.mixture import (
     MicroClusters,
@@ -32,6 +31,8 @@ from goldfc.protocol.terms import Terms, ranges_of, with_fixed_scales
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
 MARGIN = 3.0
+# The number of clusters is proposed from no more micro-clusters than this.
+ENOUGH_TO_PROPOSE = 5_000
 # How much of the variance of yes and no is taken to be inside clusters, besides what is measured. (With .1 some
 # combinations of values are still clusters, with 1 categories no longer tell clusters apart.)
 BLUR = 0.3
@@ -68,9 +69,11 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
     moments, scale = common_scale(summaries, fusion.task.scaling, shares)
     unit = blurred(micro if scale is None else divided(micro, scale), summaries[0].terms)
     group = thin_by_client(unit, counts, fusion.at_most)
+    coarse = thin_by_client(unit, counts, ENOUGH_TO_PROPOSE)
     # One thread: sums that are made by several depend in their last digits on how many there are.
     with threadpool_limits(limits=1):
-        fused, proposal = fuse_pooled(merge(unit, group), n_clusters, fusion, rng)
+        count, proposal = decide(n_clusters, merge(unit, coarse))
+        fused = fusion.fuse(merge(unit, group), count, rng)
         labels = fused.labels[group]
         centroids = means_of(micro.centroids, labels, micro.mass)
         covariance = spread_around_means(micro, labels)
@@ -147,14 +150,12 @@ def blurred(micro: MicroClusters, terms: Terms) -> MicroClusters:
     )
 
 
-def fuse_pooled(
-    micro: MicroClusters, n_clusters: int | None, fusion: Fusion, rng: np.random.Generator
-) -> tuple[Fused, Proposal | None]:
-    """Global clusters; and why so many, if nobody said how many."""
+def decide(n_clusters: int | None, micro: MicroClusters) -> tuple[int, Proposal | None]:
+    """How many clusters; and why so many, if nobody said."""
     if n_clusters is not None:
-        return fusion.fuse(micro, n_clusters, rng), None
+        return n_clusters, None
     proposal = propose(micro)
-    return fusion.fuse(micro, proposal.best, rng), proposal
+    return proposal.best, proposal
 
 
 def pool(summaries: Sequence[Summary], *, by_mass: bool = True, shares: Sequence[float] | None = None) -> MicroClusters:

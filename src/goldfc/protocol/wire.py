@@ -7,6 +7,7 @@ which names the file and the rule.
 
 import json
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ MOST_HEADER_BYTES = 2**20
 MOST_KEYS = 100
 MOST_CENTROIDS = 20_000
 MOST_CLIENTS = 10_000
+# What an envelope adds to a message at the most.
+MOST_ENVELOPE_BYTES = 2_000
 KEY = "goldfc"
 
 Count = Annotated[int, Field(ge=1, le=LARGEST_MASS)]
@@ -270,24 +273,24 @@ def read_plain(handle: int) -> bytes:
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
         raise BadMessage("it must be a plain file, not a folder, a pipe or a device")
-    if found.st_size > MOST_BYTES:
+    if found.st_size > MOST_BYTES + MOST_ENVELOPE_BYTES:
         raise BadMessage(f"it has {found.st_size} bytes, and {MOST_BYTES} are the limit")
     with os.fdopen(handle, "rb", closefd=False) as file:
-        return file.read(MOST_BYTES + 1)
+        return file.read(MOST_BYTES + MOST_ENVELOPE_BYTES + 1)
 
 
 def write_durably(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write a file so that it is there whole or not at all, whatever happens: aside, to the disk, then renamed."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # A name that nobody can have put a link at.
+    aside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
     try:
-        with os.fdopen(
-            os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644), "wb"
-        ) as file:
+        with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
-    except OSError:
+    except BaseException:
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)

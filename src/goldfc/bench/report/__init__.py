@@ -9,6 +9,7 @@ from goldfc.bench.report.parts import Part, Section, Text
 from goldfc.bench.report.sections.ablation import ablation
 from goldfc.bench.report.sections.clients import clients
 from goldfc.bench.report.sections.degree import degree, degrees_of
+from goldfc.bench.report.sections.exchange import exchange
 from goldfc.bench.report.sections.fusion import fusion
 from goldfc.bench.report.sections.granularity import granularity
 from goldfc.bench.report.sections.hyper import hyper
@@ -30,12 +31,13 @@ def write_report(folder: Path, out: Path) -> None:
     runs = {name: Rows(folder / f"{name}.jsonl").read() for name in EXPERIMENTS}
     if not any(runs.values()):
         raise DataNotFound(f"There are no rows in {folder}; make some with `goldfc bench performance`.")
-    lambdas = degrees_of(runs["degree"], folder / "degrees.json")
+    lambdas = degrees_of([*runs["degree"], *runs["exchange"]], folder / "degrees.json")
     sections = [
         section("performance", runs, performance),
         section("fusion", runs, fusion),
         section("unknown", runs, unknown),
         section("degree", runs, lambda own: degree(own, lambdas)),
+        section("exchange", runs, lambda own: exchange(own, lambdas)),
         section("ablation", runs, ablation),
         section("granularity", runs, granularity),
         section("clients", runs, clients),
