@@ -1,0 +1,228 @@
+"""The commands as a person meets them: what they print, what they write, and how they end."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from goldfc.cli import main
+from sites import rows_of
+
+HEADER = "id,age,pressure\n"
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert "Traceback" not in result.output
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with three tables."""
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(("a", "b", "c")):
+        lines = [f"{name}{row},{age:.2f},{pressure:.2f}" for row, (age, pressure) in enumerate(rows_of(number))]
+        Path(name).mkdir()
+        (Path(name) / f"{name}.csv").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def summarize_all() -> None:
+    for name in ("a", "b", "c"):
+        code, output = run("summarize", f"{name}/{name}.csv", "-o", f"{name}.summary", "--id-column", "id")
+        assert code == 0, output
+
+
+def test_three_tables_become_three_label_files_in_eight_commands(here: Path) -> None:
+    assert run("init", "a/a.csv", "--name", "wards", "--id-column", "id")[0] == 0
+    summarize_all()
+    code, output = run("fuse", "a.summary", "b.summary", "c.summary", "-o", "global.model")
+    assert code == 0
+    assert "How many clusters? 3: the best balance of fit and simplicity." in output
+    for name in ("a", "b", "c"):
+        code, output = run(
+            "label", f"{name}/{name}.csv", "--model", "global.model", "-o", f"{name}/labels.csv", "--id-column", "id"
+        )
+        assert code == 0
+        lines = (here / name / "labels.csv").read_text(encoding="utf-8").splitlines()
+        assert lines[0] == "id,cluster,certainty,found_by,far"
+        assert len(lines) == 121
+        assert re.fullmatch(rf"{name}0,[012],[01]\.\d\d\d,micro-cluster,no", lines[1])
+
+
+def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> None:
+    for name in ("a", "b"):
+        code, output = run("summarize", f"{name}/{name}.csv", "-o", f"{name}.summary", "--id-column", "id")
+        assert code == 0
+        assert "There is no federation.toml" in output
+    assert run("fuse", "a.summary", "b.summary", "-k", "3", "-o", "global.model")[0] == 0
+    code, output = run("summarize", "a/a.csv", "-o", "d.summary", "--columns", "age")
+    assert code == 0
+    code, output = run("fuse", "a.summary", "d.summary", "-k", "3", "-o", "other.model")
+    assert code == 3
+    assert "d.summary: The summary of client 'd' does not fit federation.toml: it has 1 columns, not 2." in output
+    assert not (here / "other.model").exists()
+
+
+def test_plain_only_by_name(here: Path) -> None:
+    options = ("summarize", "a/a.csv", "-o", "a.summary", "--id-column", "id", "--privacy", "plain")
+    code, output = run(*options)
+    assert code == 0
+    assert (here / "a.summary").is_file()
+    assert "privacy level plain: a micro-cluster may be a single row" in run("inspect", "a.summary")[1]
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    code, output = run(*options)
+    assert code == 2
+    assert "Columns and privacy are agreed on in the federation file" in output
+
+
+def test_inspect_says_in_words_and_in_json_what_is_inside(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    summarize_all()
+    code, output = run("inspect", "a.summary")
+    assert code == 0
+    for words in (
+        "the summary of site 'a': all that leaves it",
+        "wards, round 1",
+        "suppressed: no micro-cluster of fewer than 5 rows",
+        "not in it rows, their order, names or ids, file names",
+    ):
+        assert words in output
+    facts = json.loads(CliRunner().invoke(main, ["inspect", "a.summary", "--json"]).output)
+    assert facts["client"] == "a"
+    assert len(facts["arrays"]["centroids"]) == len(facts["arrays"]["mass"])
+    run("fuse", "a.summary", "b.summary", "c.summary", "-o", "global.model")
+    assert "a model: what every site gets back" in run("inspect", "global.model")[1]
+    assert "goldfc inspect" not in run("inspect", "nothing.summary")[1]
+    assert run("inspect", "nothing.summary")[0] == 3
+    assert here.is_dir()
+
+
+def test_the_report_names_sites_and_what_changes_without_each(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    summarize_all()
+    run("fuse", "a.summary", "b.summary", "c.summary", "-o", "global.model")
+    code, output = run("report", "global.model", "a.summary", "b.summary", "c.summary", "-o", "page.html")
+    assert (code, output) == (0, "Open page.html in a browser.")
+    assert "pressure" in (here / "page.html").read_text(encoding="utf-8")
+    (here / "c" / "c.csv").write_text(HEADER + "x,30,110\n" * 40 + "y,31,120\n" * 40, encoding="utf-8")
+    assert run("summarize", "c/c.csv", "-o", "c.summary", "--id-column", "id")[0] == 0
+    code, output = run("report", "global.model", "c.summary", "-o", "page.html")
+    assert code == 3
+    assert "the model was made from another summary of client 'c'" in output
+
+
+def test_sealed_from_end_to_end(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    text = (here / "federation.toml").read_text(encoding="utf-8")
+    for name in ("server", "a", "b"):
+        code, output = run("keygen", name)
+        assert code == 0
+        assert "is private: keep it" in output
+        key = (here / f"{name}.pub").read_text(encoding="utf-8").strip()
+        text += f'[server]\nkey = "{key}"\n' if name == "server" else f'[[clients]]\nname = "{name}"\nkey = "{key}"\n'
+    assert run("keygen", "a")[0] == 2
+    (here / "federation.toml").write_text(text, encoding="utf-8")
+    Path("round/inbox").mkdir(parents=True)
+    Path("round/federation.toml").write_text(text, encoding="utf-8")
+    for name in ("a", "b"):
+        out = f"round/inbox/{name}.summary"
+        code, output = run("summarize", f"{name}/{name}.csv", "-o", out, "--id-column", "id", "--key", f"{name}.key")
+        assert code == 0, output
+    assert "a sealed message" in run("inspect", "round/inbox/a.summary")[1]
+    assert "of each the mean of its rows" in run("inspect", "round/inbox/a.summary", "--key", "server.key")[1]
+    assert json.loads(CliRunner().invoke(main, ["inspect", "round/inbox/a.summary", "--json"]).output)["client"] == "a"
+    code, output = run("collect", "round", "--wait", "-k", "3")
+    assert code == 2
+    assert "name the server's private key with --key" in output
+    code, output = run("collect", "round", "--wait", "-k", "3", "--key", "server.key")
+    assert code == 0, output
+    assert (here / "round" / "report.html").is_file()
+    model = ("--model", "round/sealed/a.model", "-o", "labels.csv", "--id-column", "id")
+    assert run("label", "a/a.csv", *model, "--key", "a.key")[0] == 0
+    assert "a model: what every site" in run("inspect", "round/sealed/a.model", "--key", "a.key")[1]
+    code, output = run("label", "a/a.csv", *model)
+    assert code == 2
+    assert "is sealed: it takes federation.toml with the server's key, and --key" in output
+
+
+def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    Path("round/inbox").mkdir(parents=True)
+    clients = "".join(f'[[clients]]\nname = "{name}"\n' for name in ("a", "b", "c"))
+    agreed = (here / "federation.toml").read_text(encoding="utf-8") + clients
+    for place in (Path(), Path("round")):
+        (place / "federation.toml").write_text(agreed, encoding="utf-8")
+    assert run("summarize", "a/a.csv", "-o", "round/inbox/a.summary", "--id-column", "id")[0] == 0
+    code, output = run("collect", "round")
+    assert code == 0
+    assert "accepted: a.summary: the summary of 'a' is in. In: a. Missing: b, c. Not closed yet" in output
+    bad = here / "round" / "inbox" / "b\u202e.summary"
+    bad.write_bytes(b"nothing")
+    os.utime(bad, (1, 1))
+    code, output = run("collect", "round", "--close")
+    assert code == 4
+    assert "rejected: b" in output
+    assert "\u202e" not in output
+    assert "1 clients can be fused, but at least 2 are agreed on" in output
+    assert run("collect", "nowhere")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("summarize", "nothing.csv", "-o", "x.summary"), 2, "There is no file nothing.csv."),
+        (("summarize", "a/a.csv", "-o", "x.summary"), 2, "Column 'id', row 1 holds 'a0', which is not a finite number"),
+        (
+            ("summarize", "a/a.csv", "-o", "../x y.summary", "--id-column", "id"),
+            2,
+            "The client name 'x y' must be letters",
+        ),
+        (("summarize", "a/a.csv"), 2, "Missing option '-o'"),
+        (("summarize", "a/a.csv", "-o", "x.summary", "--federation", "f.toml"), 2, "f.toml cannot be read"),
+        (("fuse", "a/a.csv", "-o", "x.model"), 3, "a.csv: this is no goldfc message: it does not begin like one."),
+        (("label", "a/a.csv", "--model", "a", "-o", "x.csv"), 3, "a: it must be a plain file, not a folder"),
+        (("init", "--name", "wards"), 2, "Name a table, or the columns with --columns."),
+        (("init", "a/a.csv", "--name", "../wards"), 2, "federation.toml is not as it should be: federation:"),
+        (("init", "a/a.csv", "--name", "w", "--columns", "weight"), 2, "There is no column 'weight'"),
+        (("keygen", "../me"), 2, "The name '../me' must be letters"),
+        (("collect", "a"), 2, "federation.toml cannot be read (No such file or directory); `goldfc init` writes one."),
+    ],
+)
+def test_every_wrong_step_ends_in_a_sentence_that_says_what_to_do(
+    here: Path, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    before = sorted(here.rglob("*"))
+    ended, output = run(*arguments)
+    assert ended == code, output
+    assert sentence in output
+    assert [path for path in sorted(here.rglob("*")) if path not in before and path.is_file()] == []
+
+
+def test_the_audit_refuses_with_its_own_exit_code(here: Path) -> None:
+    """Yes and no in a single column: whatever is told of forty rows that are all alike is told of each."""
+    (here / "d.csv").write_text("ill\n" + "yes\n" * 40, encoding="utf-8")
+    (here / "federation.toml").write_text(
+        'federation = "wards"\n[[columns]]\nname = "ill"\nkind = "boolean"\n', encoding="utf-8"
+    )
+    code, output = run("summarize", "d.csv", "-o", "d.summary")
+    assert code == 5
+    assert "d.summary is not written: 1 of 1 centroids are the same as a row" in output
+    assert not (here / "d.summary").exists()
+    assert not (here / ".goldfc").exists()
+    assert run("summarize", "d.csv", "-o", "d.summary", "--accept-risk")[0] == 0
+
+
+def test_an_existing_agreement_is_not_replaced_by_accident(here: Path) -> None:
+    (here / "federation.toml").write_text("ours", encoding="utf-8")
+    assert run("init", "--columns", "age,pressure", "--name", "w")[0] == 2
+    assert (here / "federation.toml").read_text(encoding="utf-8") == "ours"
+    assert run("init", "--columns", "age,pressure", "--name", "w", "--force")[0] == 0
+
+
+def test_help_names_the_exit_codes() -> None:
+    assert "3 a message is bad or does not fit; 4 too few clients; 5 the audit refused" in run("--help")[1]
