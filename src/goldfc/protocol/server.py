@@ -69,11 +69,11 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
     moments, scale = common_scale(summaries, fusion.task.scaling, shares)
     unit = blurred(micro if scale is None else divided(micro, scale), summaries[0].terms)
     group = thin_by_client(unit, counts, fusion.at_most)
-    coarse = thin_by_client(unit, counts, ENOUGH_TO_PROPOSE)
     # One thread: sums that are made by several depend in their last digits on how many there are.
     with threadpool_limits(limits=1):
-        count, proposal = decide(n_clusters, merge(unit, coarse))
-        fused = fusion.fuse(merge(unit, group), count, rng)
+        merged = merge(unit, group)
+        count, proposal = decide(n_clusters, merged)
+        fused = fusion.fuse(merged, count, rng)
         labels = fused.labels[group]
         centroids = means_of(micro.centroids, labels, micro.mass)
         covariance = spread_around_means(micro, labels)
@@ -154,8 +154,15 @@ def decide(n_clusters: int | None, micro: MicroClusters) -> tuple[int, Proposal 
     """How many clusters; and why so many, if nobody said."""
     if n_clusters is not None:
         return n_clusters, None
-    proposal = propose(micro)
+    proposal = propose(every_so_many(micro, ENOUGH_TO_PROPOSE))
     return proposal.best, proposal
+
+
+def every_so_many(micro: MicroClusters, at_most: int) -> MicroClusters:
+    """Evenly chosen micro-clusters, no more than so many; all of them, if they are not more."""
+    step = -(-len(micro.centroids) // at_most)
+    mass = micro.mass[::step]
+    return MicroClusters(micro.centroids[::step], mass, micro.scatter * (mass.sum() / micro.total_mass))
 
 
 def pool(summaries: Sequence[Summary], *, by_mass: bool = True, shares: Sequence[float] | None = None) -> MicroClusters:
