@@ -21,7 +21,7 @@ def test_the_quick_form_fills_all_tables(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     page = (tmp_path / "trust" / "README.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in page for name in (*trust.VARIANTS, *trust.ATTACKS, "EC", "US"))
-    assert "100 summaries of 100 x 36 were taken in" in page
+    assert "20 summaries of 100 x 36 were taken in" in page
 
 
 @pytest.mark.parametrize("name", trust.ATTACKS)

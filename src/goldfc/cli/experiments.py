@@ -294,7 +294,7 @@ def speed(repeats: int, out: Path | None) -> None:
 
 @bench.command()
 @SEEDS_OPTION
-@click.option("--quick", is_flag=True, help="Two small sets, a hundred summaries.")
+@click.option("--quick", is_flag=True, help="Two small sets, twenty summaries.")
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for trust/README.md and trust/rows.jsonl.")
 def trust(seeds: int, quick: bool, jobs: int, out: Path | None) -> None:
@@ -310,7 +310,7 @@ def trust(seeds: int, quick: bool, jobs: int, out: Path | None) -> None:
     page: dict[str, list[str]] = {}
     with TemporaryDirectory() as scratch, threadpool_limits(limits=1):
         # First, because it tells how much memory the process had at the most.
-        thousand = list(parts.thousand_summaries(Path(scratch) / "thousand", 100 if quick else 1_000))
+        thousand = list(parts.thousand_summaries(Path(scratch) / "thousand", 20 if quick else 1_000))
         with progress_bar("runs", len(todo)) as bar:
             rows = Rows((out / "trust" if out else Path(scratch)) / "rows.jsonl")
             rows.path.unlink(missing_ok=True)
