@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 # Of every kind: mean age, blood pressure and glucose; how many smoke; how many come as an emergency.
-KINDS = np.array([[38.0, 121.0, 4.9], [64.0, 153.0, 7.6], [73.0, 134.0, 5.8], [29.0, 108.0, 4.4]])
-SPREAD = np.array([5.0, 7.0, 0.5])
+KINDS = np.array([[40.0, 124.0, 4.9], [62.0, 155.0, 7.8], [74.0, 132.0, 5.6], [24.0, 104.0, 4.2]])
+SPREAD = np.array([4.0, 6.0, 0.4])
 SMOKERS, EMERGENCIES = np.array([0.2, 0.55, 0.25, 0.1]), np.array([0.1, 0.3, 0.85, 0.2])
 HOSPITALS = {
     "north": (260, [0.55, 0.45, 0.0, 0.0]),

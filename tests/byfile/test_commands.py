@@ -142,6 +142,10 @@ def test_sealed_from_end_to_end(here: Path) -> None:
     code, output = run("collect", "round", "--wait", "-k", "3", "--key", "server.key")
     assert code == 0, output
     assert (here / "round" / "report.html").is_file()
+    assert "Hand round/sealed/NAME.model to the site of that name." in output
+    code, output = run("fuse", "round/accepted/a.summary", "round/accepted/b.summary", "-o", "other.model")
+    assert code == 2
+    assert "use `goldfc collect FOLDER --key ...`" in output
     model = ("--model", "round/sealed/a.model", "-o", "labels.csv", "--id-column", "id")
     assert run("label", "a/a.csv", *model, "--key", "a.key")[0] == 0
     assert "a model: what every site" in run("inspect", "round/sealed/a.model", "--key", "a.key")[1]
@@ -168,7 +172,9 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
     assert code == 4
     assert "rejected: b" in output
     assert "\u202e" not in output
-    assert "1 clients can be fused, but at least 2 are agreed on" in output
+    assert "There is 1 to fuse, but at least 2 are agreed on; wait for more" in output
+    assert run("summarize", "b/b.csv", "-o", "round/inbox/b.summary", "--id-column", "id")[0] == 0
+    assert run("collect", "round", "--close")[0] == 0  # it stayed open for more
     assert run("collect", "nowhere")[0] == 2
 
 
@@ -176,7 +182,11 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
     ("arguments", "code", "sentence"),
     [
         (("summarize", "nothing.csv", "-o", "x.summary"), 2, "There is no file nothing.csv."),
-        (("summarize", "a/a.csv", "-o", "x.summary"), 2, "Column 'id', row 1 holds 'a0', which is not a finite number"),
+        (
+            ("summarize", "a/a.csv", "-o", "x.summary"),
+            2,
+            "Column 'id', row 1 (line 2) holds 'a0', which is not a number",
+        ),
         (
             ("summarize", "a/a.csv", "-o", "../x y.summary", "--id-column", "id"),
             2,
@@ -186,8 +196,17 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
         (("summarize", "a/a.csv", "-o", "x.summary", "--federation", "f.toml"), 2, "f.toml cannot be read"),
         (("fuse", "a/a.csv", "-o", "x.model"), 3, "a.csv: this is no goldfc message: it does not begin like one."),
         (("label", "a/a.csv", "--model", "a", "-o", "x.csv"), 3, "a: it must be a plain file, not a folder"),
+        (("label", "a/a.csv", "--model", "no.model", "-o", "x.csv"), 2, "There is no file no.model; `goldfc fuse` or"),
+        (("summarize", "a/a.csv", "-o", "a/a.csv"), 2, "a/a.csv is an input, and would be overwritten"),
+        (("summarize", "a/a.csv", "-o", "b/b.csv"), 2, "b/b.csv is there, and not of the kind that would be written"),
+        (("summarize", "a/a.csv", "-o", "no/a.summary"), 2, "There is no folder no to write a.summary into"),
+        (("summarize", "a/a.csv", "-o", "a"), 2, "a is a folder; name a file."),
         (("init", "--name", "wards"), 2, "Name a table, or the columns with --columns."),
-        (("init", "a/a.csv", "--name", "../wards"), 2, "federation.toml is not as it should be: federation:"),
+        (
+            ("init", "a/a.csv", "--name", "../wards"),
+            2,
+            "What would be written is not as it should be: federation: must be letters, digits",
+        ),
         (("init", "a/a.csv", "--name", "w", "--columns", "weight"), 2, "There is no column 'weight'"),
         (("keygen", "../me"), 2, "The name '../me' must be letters"),
         (("collect", "a"), 2, "federation.toml cannot be read (No such file or directory); `goldfc init` writes one."),
@@ -215,6 +234,28 @@ def test_the_audit_refuses_with_its_own_exit_code(here: Path) -> None:
     assert not (here / "d.summary").exists()
     assert not (here / ".goldfc").exists()
     assert run("summarize", "d.csv", "-o", "d.summary", "--accept-risk")[0] == 0
+
+
+def test_the_agreed_id_column_need_not_be_named_again(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    for name in ("a", "b"):
+        assert run("summarize", f"{name}/{name}.csv", "-o", f"{name}.summary")[0] == 0
+    assert run("fuse", "a.summary", "b.summary", "-k", "3", "-o", "global.model")[0] == 0
+    assert run("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")[0] == 0
+    assert (here / "labels.csv").read_text(encoding="utf-8").startswith("id,cluster,certainty,found_by,far\na0,")
+    code, output = run("summarize", "a/a.csv", "-o", "again.summary")
+    assert code == 0
+    assert "The same rows were summarised as site 'a' before; hand over one of the two messages." in output
+
+
+def test_labels_from_a_model_of_other_messages_are_said_to_be_such(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    summarize_all()
+    run("fuse", "b.summary", "c.summary", "-k", "3", "-o", "global.model")
+    code, output = run("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")
+    assert code == 0
+    assert "This model was not made from a message of this data" in output
+    assert here.is_dir()
 
 
 def test_an_existing_agreement_is_not_replaced_by_accident(here: Path) -> None:

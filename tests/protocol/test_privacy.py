@@ -72,9 +72,16 @@ def test_rows_that_are_all_alike_do_not_leave_as_a_micro_cluster() -> None:
     assert not (summary_of(rows).centroids == 7.0).all(axis=1).any()
     alike = np.full((50, 2), 7.0)
     report = audit(alike, *parts(alike), required=5)
-    # Nothing to hide in: it steps aside, but whoever sends it is told.
-    assert report.distance_ratio == 0.0
-    assert any("closer to rows" in warning for warning in report.warnings)
+    assert report.failures == ("1 of 1 centroids are the same as a row",)
+
+
+def test_a_mean_that_is_one_rows_value_is_warned_of_by_column_and_row() -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 2))
+    assert audit(rows, *parts(rows), required=5).dominated == ()
+    rows[17, 1] = 9999.0
+    report = audit(rows, *parts(rows), required=5)
+    assert report.dominated == (("1", 1, 17),)
+    assert any("can be worked out from it: look at row 18" in warning for warning in report.warnings)
 
 
 def test_yes_and_no_alone_never_leave_as_a_row() -> None:

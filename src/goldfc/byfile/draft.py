@@ -13,6 +13,7 @@ privacy = "suppressed"     # or "plain", for research only: micro-clusters may t
 smallest = 5               # no micro-cluster of fewer rows leaves a site
 scaling = "pooled"         # from the moments that every site tells; or "ranges", if all columns have one
 missing = "refuse"         # or "drop": rows with missing values are left out
+{id_column}
 # deadline = 2027-01-31T18:00:00Z
 
 [limits]
@@ -27,18 +28,16 @@ mass_cap = 1.0             # a site counts at most so many times the rows of the
 # name = "north"
 # key = "goldfc-public-1:..."
 
-# The columns, in this order. Numbers may have a unit, a range = [low, high] that all values must lie in, and a step
-# that centroids are rounded to; any column may have a fill that stands for missing values.
+# The columns; sites may have them in any order. Numbers may have a unit, a range = [low, high] that all values must
+# lie in, and a step that centroids are rounded to; any column may have a fill that stands for missing values.
 """
 
 
-def agreement_text(name: str, columns: Sequence[Column], odd: Sequence[str]) -> str:
+def agreement_text(name: str, columns: Sequence[Column], id_column: str | None) -> str:
     """The file as text."""
-    parts = [HEAD.format(name=quoted(name))]
-    parts += [column_text(column) for column in columns]
-    if odd:
-        parts.append(f"# Left out, because it is neither a number nor a category: {', '.join(map(quoted, odd))}\n")
-    return "\n".join(parts)
+    stays = f"id_column = {quoted(id_column)}  # of the sites' tables; it is never in a message" if id_column else ""
+    head = HEAD.format(name=quoted(name), id_column=stays or '# id_column = "..."')
+    return "\n".join([head, *map(column_text, columns)])
 
 
 def column_text(column: Column) -> str:

@@ -83,21 +83,25 @@ def fuse_files(
     """One round with the summaries that are there; who was left out, and why."""
     in_order(summaries)
     port = FilePort(summaries, deliver)
-    left = len(summaries) - len(far_out(summaries))
-    if left < agreement.limits.least_clients:
-        raise TooFewClients(
-            f"{left} clients can be fused, but at least {agreement.limits.least_clients} are agreed on; wait for more, "
-            f"or agree on fewer (least_clients in {FILE})."
-        )
+    check_enough(len(summaries) - len(far_out(summaries)), agreement)
     result = run_round(port, n_clusters, agreement.way, generator(agreement.seed, "server"))
     return result, port.left_out
+
+
+def check_enough(count: int, agreement: Agreement) -> None:
+    """Refuse to go on with too few."""
+    if count < agreement.limits.least_clients:
+        raise TooFewClients(
+            f"There {'is' if count == 1 else 'are'} {count} to fuse, but at least {agreement.limits.least_clients} "
+            f"are agreed on; wait for more, or agree on fewer (least_clients in {FILE})."
+        )
 
 
 def read_body(message: bytes, agreement: Agreement, key: PrivateKey | None) -> bytes:
     """The body of a message to the server, out of its envelope."""
     if not is_sealed(message):
         if agreement.sealed:
-            raise BadMessage(f"it is not in an envelope, but {FILE} has keys: whoever sent it did not sign it")
+            raise BadMessage(f"it is not in an envelope, but {FILE} has keys: it is no message, or nobody signed it")
         return message
     if not agreement.sealed:
         raise BadMessage(f"it is in an envelope, but {FILE} has no keys to check it with")
@@ -162,8 +166,9 @@ class Folder:
         return self.agreement.deadline is not None and datetime.now(UTC) >= self.agreement.deadline
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Take nothing more; with too few clients the round stays open."""
         if not self.closed.is_file():
+            check_enough(len(self.status.accepted), self.agreement)
             facts = {"closed": now(), "clients": list(self.status.accepted)}
             write_durably(self.closed, canonical_json(facts).encode() + b"\n")
 

@@ -43,6 +43,7 @@ class Draft:
     membership: Membership
     rows: NDArray[np.uint8]  # a digest of every row that was summarised
     audit: Audit
+    notes: tuple[str, ...] = ()  # what else the user should know
 
 
 def draft_summary(table: Table, client: str, agreement: Agreement, data: Path) -> Draft:
@@ -64,7 +65,7 @@ def draft_summary(table: Table, client: str, agreement: Agreement, data: Path) -
         change=smallest_change(data, digests),
         required=task.smallest,
     )
-    return Draft(summary, membership, digests, report)
+    return Draft(summary, membership, digests, report, tuple(same_rows_elsewhere(data, client, digests)))
 
 
 def send(
@@ -111,9 +112,11 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, client:
             message = unseal(message, expected, PublicKey(agreement.server.key), key)
         elif agreement is not None and agreement.sealed:
             raise BadMessage(f"it is not in an envelope, but {FILE} has keys: whoever made it did not sign it")
-    model = Model.from_message(decode(message, source))
+    decoded = decode(message, source)
+    with naming(source):
+        model = Model.from_message(decoded)
     if agreement is not None and (difference := agreement.terms.difference(model.terms)):
-        raise BadMessage(f"{source} does not fit {FILE}: {difference}.")
+        raise BadMessage(f"{source} does not fit {FILE}: {difference}; ask for the one that does.")
     return model
 
 
@@ -172,6 +175,13 @@ def smallest_change(data: Path, digests: NDArray[np.uint8]) -> Change | None:
         if any(difference := row_difference(kept.rows, digests)) and difference[1] < len(kept.rows)
     ]
     return min(changes, key=lambda change: (change.added + change.removed, change.sent), default=None)
+
+
+def same_rows_elsewhere(data: Path, client: str, digests: NDArray[np.uint8]) -> Iterator[str]:
+    """Notes on messages of the same rows under another site's name: fused together, rows would count twice."""
+    others = {kept.membership.client for kept in all_kept(data) if np.array_equal(kept.rows, digests)} - {client}
+    for other in sorted(others):
+        yield f"The same rows were summarised as site {other!r} before; hand over one of the two messages."
 
 
 def row_difference(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> tuple[int, int]:
@@ -237,6 +247,11 @@ def label_table(table: Table, model: Model, data: Path) -> Labels:
         known = places >= 0
         cluster[known], certainty[known] = own[places[known]], sure[places[known]]
     return spread_out(Labels(table.ids, cluster, certainty, known, far & ~known), table.kept)
+
+
+def has_sent(data: Path) -> bool:
+    """Whether any message was made beside this data."""
+    return any(True for _ in all_kept(data))
 
 
 def best_known(model: Model, data: Path, digests: Sequence[bytes]) -> list[tuple[Kept, IntArray]]:

@@ -4,6 +4,7 @@ Whatever cannot become a number is refused with a sentence that names column and
 """
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,8 @@ def read_raw(path: Path) -> Raw:
     """The columns of a file, by name."""
     if not path.is_file():
         raise BadRows(f"There is no file {path}.")
+    if path.suffix in {".xlsx", ".xls", ".ods"}:
+        raise BadRows(f"{path.name} is a workbook; save the sheet as CSV (UTF-8), and use that.")
     try:
         if path.suffix == ".parquet":
             return read_parquet(path)
@@ -116,7 +119,7 @@ def as_table(raw: Raw, columns: Sequence[Column], *, drop: bool = False, id_colu
         row = int(missing.argmax())
         name = next(column.name for column, gap in zip(columns, gaps, strict=True) if gap[row])
         raise BadRows(
-            f"Column {name!r}, row {row + 1} has no value; fill it in, or agree in {FILE} on what to do: "
+            f"Column {name!r}, {place(row)} has no value; fill it in, or agree in {FILE} on what to do: "
             f'`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it.'
         )
     kept = np.flatnonzero(~missing)
@@ -132,7 +135,10 @@ def check_names(raw: Raw, names: Sequence[str], id_column: str | None) -> None:
     """All columns must be there."""
     for name in [*names, *([id_column] if id_column else [])]:
         if name not in raw.columns:
-            raise BadRows(f"There is no column {name!r}; the file has {', '.join(map(repr, raw.columns))}.")
+            raise BadRows(
+                f"There is no column {name!r}; the file has {', '.join(map(repr, raw.columns))}. "
+                f"Rename the one that is meant, or agree on other columns in {FILE}."
+            )
     if id_column in names:
         raise BadSettings(
             f"Column {id_column!r} tells rows apart, so it cannot be learned from; take it out of {FILE}."
@@ -171,7 +177,7 @@ def numbers_of(values: Values, column: Column, kept: IntArray) -> FloatArray:
         text = str(value).strip()
         if text not in places:
             raise BadRows(
-                f"Column {column.name!r}, row {row + 1} holds {shown(value)}, which is none of the agreed categories "
+                f"Column {column.name!r}, {place(row)} holds {shown(value)}, which is none of the agreed categories "
                 f"({', '.join(column.categories[:10])}{', ...' if len(places) > 10 else ''}); correct it, or agree on "
                 f"it in {FILE}."
             )
@@ -187,10 +193,8 @@ def as_numbers(values: list[Any], column: Column, kept: IntArray) -> FloatArray:
         numbers = np.array([to_number(value) for value in values])
     bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_VALUE))
     if len(bad):
-        value, row = values[bad[0]], kept[bad[0]] + 1
-        raise BadRows(
-            f"Column {column.name!r}, row {row} holds {shown(value)}, which is not a finite number; {remedy_for(value)}"
-        )
+        value = values[bad[0]]
+        raise BadRows(f"Column {column.name!r}, {place(kept[bad[0]])} holds {shown(value)}, {fault_of(value)}.")
     return numbers
 
 
@@ -202,13 +206,21 @@ def to_number(value: Any) -> float:
         return float("nan")
 
 
-def remedy_for(value: Any) -> str:
-    """What to do about a value that is no number."""
-    if not isinstance(value, str) or not np.isnan(to_number(value)):
-        return "correct it, or leave the row out."
-    if not np.isnan(to_number(value.replace(",", "."))) or not np.isnan(to_number(value.replace(",", ""))):
-        return "write decimals with a point and numbers without thousands separators."
-    return f"make the column boolean or a category in {FILE}, or leave it out."
+def fault_of(value: Any) -> str:
+    """What is wrong with a value that should be a number, and what to do."""
+    text = str(value).strip()
+    if not np.isnan(to_number(text)):
+        return "which is too large or endless; correct it, or leave the row out"
+    if not np.isnan(to_number(text.replace(",", "."))) or not np.isnan(to_number(text.replace(",", ""))):
+        return "which is not a number; write decimals with a point and numbers without thousands separators"
+    if match := re.match(r"[-+]?\d+([.,]\d+)?(?=\s*[^\d\s.,])", text):
+        return f"which is not a number; leave what stands behind {match[0]!r} out of the cells (units go into {FILE})"
+    return f"which is not a number; make the column boolean or a category in {FILE}, or leave it out"
+
+
+def place(row: int) -> str:
+    """Where a row stands, for people who count and for those who look at line numbers."""
+    return f"row {row + 1} (line {row + 2})"
 
 
 def checked_range(numbers: FloatArray, column: Column, kept: IntArray) -> FloatArray:
@@ -217,7 +229,7 @@ def checked_range(numbers: FloatArray, column: Column, kept: IntArray) -> FloatA
     outside = np.flatnonzero((numbers < low) | (numbers > high))
     if len(outside):
         raise BadRows(
-            f"Column {column.name!r}, row {kept[outside[0]] + 1} holds {numbers[outside[0]]:g}, outside of the agreed "
+            f"Column {column.name!r}, {place(kept[outside[0]])} holds {numbers[outside[0]]:g}, outside of the agreed "
             f"range from {low:g} to {high:g}; correct it, or agree on a wider range in {FILE}."
         )
     return numbers
@@ -231,7 +243,7 @@ def as_yes_or_no(value: Any, column: Column, row: int) -> float:
     if text in NO:
         return 0.0
     raise BadRows(
-        f"Column {column.name!r}, row {row + 1} holds {shown(value)}, which is neither yes nor no; write true or "
+        f"Column {column.name!r}, {place(row)} holds {shown(value)}, which is neither yes nor no; write true or "
         "false, yes or no, 1 or 0."
     )
 
@@ -256,6 +268,11 @@ def notes_on(raw: Raw, rows: FloatArray, columns: Sequence[Column], dropped: int
             notes.append(
                 f"{name!r} is {low:g} in all rows: here it tells nothing apart. Leave it out if it is so everywhere."
             )
+    for column in columns:
+        if column.kind == "number" and looks_like_an_id(column.name, raw.columns[column.name]):
+            notes.append(f"Column {column.name!r} looks like an id. If it is, keep it out: --id-column {column.name}.")
+    if id_column and len(set(raw.columns[id_column])) < raw.n_rows:
+        notes.append(f"Values of {id_column!r} are there more than once: labels will be hard to join.")
     if twins := len(rows) - len(np.unique(rows, axis=0)):
         notes.append(f"{twins} rows are the same as an earlier one; all of them count.")
     if rows.shape[1] == 1:
@@ -263,20 +280,39 @@ def notes_on(raw: Raw, rows: FloatArray, columns: Sequence[Column], dropped: int
     return notes
 
 
-def guess_columns(raw: Raw, left_out: Sequence[str] = ()) -> tuple[list[Column], list[str]]:
-    """The columns of a table by the look of them, and which look like nothing that can be learned from."""
-    columns, odd = [], []
+def looks_like_an_id(name: str, values: Values) -> bool:
+    """Whether it numbers the rows: whole numbers, all different, in order, or called so."""
+    numbers = [to_number(value) for value in values]
+    if len(numbers) < 2 or any(np.isnan(number) or number != int(number) for number in numbers if abs(number) < 1e15):
+        return False
+    steps = np.diff(numbers)
+    in_order = bool((steps > 0).all() or (steps < 0).all())
+    called_so = re.search(r"(^|[^a-z])(id|nr|no|number|case|patient|fall)([^a-z]|$)", name.lower()) is not None
+    return in_order or (called_so and len(set(numbers)) == len(numbers))
+
+
+def guess_columns(raw: Raw, left_out: Sequence[str] = ()) -> tuple[list[Column], dict[str, str]]:
+    """The columns of a table by the look of them; and those that cannot be learned from, with the reason."""
+    columns, odd = list[Column](), dict[str, str]()
     for name, values in raw.columns.items():
         present = [value for value in values if not is_missing(value)]
         texts = {str(value).strip() for value in present}
-        if name in left_out or not texts:
-            odd.append(name)
+        if name in left_out:
+            continue
+        if not texts:
+            odd[name] = "it has no values"
         elif {text.lower() for text in texts} <= (YES | NO) - {"1", "0"}:
             columns.append(Column(name=name, kind="boolean"))
         elif not any(np.isnan(to_number(text)) for text in texts):
             columns.append(Column(name=name))
-        elif 2 <= len(texts) <= MOST_GUESSED_CATEGORIES:
+        elif 2 <= len(texts) <= MOST_GUESSED_CATEGORIES and not any(text[0].isdigit() for text in texts):
             columns.append(Column(name=name, kind="category", categories=tuple(sorted(texts))))
         else:
-            odd.append(name)
+            bad = next(text for text in texts_in_order(present) if np.isnan(to_number(text)))
+            odd[name] = f"it holds {shown(bad)}, {fault_of(bad)}"
     return columns, odd
+
+
+def texts_in_order(values: Values) -> list[str]:
+    """Values as texts."""
+    return [str(value).strip() for value in values]

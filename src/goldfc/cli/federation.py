@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from io import StringIO
 from pathlib import Path
@@ -33,7 +33,7 @@ FEDERATION_OPTION = click.option(
     help="What was agreed on.  [default: federation.toml here or beside the data, if there]",
 )
 KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private key, where messages are sealed.")
-ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.")
+ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.  [default: as agreed]")
 K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How many; proposed if not given.")
 SITE_NAME = "The site's name.  [default: that of the output file]"
 # Leaving out each of more sites would take long.
@@ -53,9 +53,9 @@ MOST_LEFT_OUT = 30
 def init(data: Path | None, name: str, id_column: str | None, columns: str | None, out: Path, force: bool) -> None:
     """Write a first federation.toml, from the columns of DATA or from --columns: the sites read it and agree."""
     from goldfc.byfile.draft import agreement_text
-    from goldfc.byfile.tables import check_names, guess_columns, read_raw
+    from goldfc.byfile.tables import check_names, guess_columns, looks_like_an_id, read_raw
     from goldfc.errors import BadSettings
-    from goldfc.protocol.agreement import read_agreement
+    from goldfc.protocol.agreement import parse_agreement
     from goldfc.protocol.terms import Column
     from goldfc.protocol.wire import write_durably
 
@@ -65,25 +65,27 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
     if out.exists() and not force:
         raise BadSettings(f"{out} is there already; --force replaces it.")
     if data is None:
-        found, odd = [Column(name=each) for each in wanted], list[str]()
+        found, odd = [Column(name=each) for each in wanted], dict[str, str]()
     else:
         raw = read_raw(data)
         check_names(raw, wanted, id_column)
         found, odd = guess_columns(raw, [id_column] if id_column else [])
         found = [column for column in found if not wanted or column.name in wanted]
-        odd = [each for each in odd if each != id_column]
     if not found:
         raise BadSettings("No column looks like numbers or categories; name some with --columns.")
-    write_durably(out, agreement_text(name, found, odd).encode())
-    try:
-        read_agreement(out)
-    except BadSettings:
-        out.unlink()
-        raise
+    text = agreement_text(name, found, id_column)
+    parse_agreement(text, "What would be written")
+    write_durably(out, text.encode())
     say(f"{out} has {len(found)} columns: {', '.join(f'{column.name} ({column.kind})' for column in found)}.")
-    if odd:
-        say(f"Left out, because they are neither numbers nor categories: {', '.join(odd)}.")
-    say("Read it, mend it, and give the same file to all sites. Categories in it are those of this table.")
+    for each, reason in odd.items():
+        say(f"Left out: {each!r}: {reason}.")
+    for column in found:
+        if data is not None and column.kind == "number" and looks_like_an_id(column.name, raw.columns[column.name]):
+            say(f"Column {column.name!r} looks like an id. If it is, write --id-column {column.name}.")
+    say(
+        "Read it and mend it (units, ranges, the categories of all sites), and give the same file to all sites; each "
+        "keeps it beside its data."
+    )
 
 
 @main.command()
@@ -137,34 +139,40 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     accept_risk: bool,
 ) -> None:
     """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
-    from goldfc.byfile.site import draft_summary, send
+    from goldfc.byfile.describe import describe
+    from goldfc.byfile.site import draft_summary, sealed_for_server, send
     from goldfc.byfile.tables import as_table, read_raw
 
     raw = read_raw(data)
     agreement = agreement_for(data, federation)
+    check_out(out, is_message, [data, federation, key_file])
     if agreement is None:
         agreement = agreement_without_file(list(raw.columns), columns, privacy, id_column)
         say("There is no federation.toml: all columns are taken as numbers, and names must agree at all sites.")
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
+    id_column = id_column or agreement.id_column
     table = as_table(raw, agreement.columns, drop=agreement.missing == "drop", id_column=id_column)
     name = checked_client(client or out.stem, agreement)
     key = read_key(key_file)
+    sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
     for note in table.notes:
         say(note)
     with working("learning (the first run compiles: ~20 s)"):
         draft = draft_summary(table, name, agreement, data)
+    for note in draft.notes:
+        say(note)
+    show_lines(list(describe(draft.summary.to_message())), title="What would leave")
     show_audit(draft.audit)
     if dry_run:
         say("Nothing is written (--dry-run).")
         return
     message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
-    sealed = ", signed and sealed" if agreement.sealed else ""
-    say(
-        f"{out}: {len(message) / 1000:.1f} kB{sealed}. "
-        f"`goldfc inspect {out}` shows what is in it; hand it to the server."
-    )
-    say(f"{data.parent / '.goldfc'} is private and stays here: `goldfc label` needs it.")
+    if agreement.sealed:
+        say(f"{out}: {len(message) / 1000:.1f} kB, signed and sealed: only the server can read it. Hand it over.")
+    else:
+        say(f"{out}: {len(message) / 1000:.1f} kB. `goldfc inspect` shows it again; hand it to the server.")
+    say(f"{data.parent / '.goldfc'} is private and stays beside the data: `goldfc label` needs it.")
 
 
 @main.command()
@@ -185,11 +193,16 @@ def label(
     key_file: Path | None,
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
-    from goldfc.byfile.site import label_table, open_model
+    from goldfc.byfile.site import has_sent, label_table, open_model
     from goldfc.byfile.tables import as_table, read_raw
+    from goldfc.errors import BadSettings
     from goldfc.protocol.wire import read_message, write_durably
 
     agreement = agreement_for(data, federation)
+    check_out(out, is_label_file, [data, model_file, federation, key_file])
+    if not model_file.exists():
+        raise BadSettings(f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.")
+    id_column = id_column or (agreement.id_column if agreement else None)
     name = client or model_file.stem
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     drop = agreement is not None and agreement.missing == "drop"
@@ -197,7 +210,13 @@ def label(
     labels = label_table(table, model, data)
     write_durably(out, labels_text(labels, id_column or "row").encode())
     say(f"{out}: {len(labels.ids)} rows in {len(set(labels.cluster[labels.cluster >= 0].tolist()))} clusters.")
-    if others := int((~labels.summarised & (labels.cluster >= 0)).sum()):
+    others = int((~labels.summarised & (labels.cluster >= 0)).sum())
+    if not labels.summarised.any() and has_sent(data):
+        say(
+            "This model was not made from a message of this data: it may be an old one, or the data have changed. "
+            "All rows got the nearest cluster."
+        )
+    elif others:
         say(f"{others} rows were not in the message that the model was made from: they got the nearest cluster.")
     if far := int(labels.far.sum()):
         say(f"{far} of them are far from every cluster (column far): nobody sent anything like them.")
@@ -215,7 +234,8 @@ def labels_text(labels: "Labels", id_name: str) -> str:
     ):
         found_by = "none" if cluster < 0 else "micro-cluster" if summarised else "nearest"
         sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
-        writer.writerow([row, "" if cluster < 0 else cluster, sure, found_by, "yes" if far else "no"])
+        is_far = "" if cluster < 0 else "yes" if far else "no"
+        writer.writerow([row, "" if cluster < 0 else cluster, sure, found_by, is_far])
     return text.getvalue()
 
 
@@ -284,15 +304,19 @@ def opened(
 @K_OPTION
 @click.option("-o", "--out", type=A_FILE, required=True, help="The model, such as global.model.")
 @FEDERATION_OPTION
-@KEY_OPTION
-def fuse(
-    summaries: tuple[Path, ...], clusters: int | None, out: Path, federation: Path | None, key_file: Path | None
-) -> None:
+def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federation: Path | None) -> None:
     """Make the global clusters of all sites' SUMMARIES."""
     from goldfc.byfile.folder import fuse_files, read_summary
+    from goldfc.errors import BadSettings
     from goldfc.protocol.wire import encode, read_message, write_durably
 
-    agreement, key = agreement_for(out, federation), read_key(key_file)
+    agreement = agreement_for(out, federation)
+    check_out(out, is_message, [*summaries, federation])
+    if agreement is not None and agreement.sealed:
+        raise BadSettings(
+            "In this federation messages are sealed, and so must be the models for every site: put the summaries into "
+            "FOLDER/inbox and federation.toml into FOLDER, and use `goldfc collect FOLDER --key ...`."
+        )
     found = []
     with progress_bar("reading", len(summaries)) as bar:
         for path in summaries:
@@ -300,7 +324,7 @@ def fuse(
             if agreement is None:
                 agreement = agreement_of_summary(content, path.name)
                 say("There is no federation.toml: the first summary says what the others must be like.")
-            found.append(read_summary(content, path.name, agreement, key)[0])
+            found.append(read_summary(content, path.name, agreement, None)[0])
             bar.advance(bar.task_ids[0])
     if agreement is None:
         raise click.UsageError("Name at least one summary.")
@@ -339,7 +363,8 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
         with working("fusing"):
             result, left_out = place.fuse(clusters)
         write_folder_report(place, result.summaries, result.model, left_out)
-        show_result(result.model, folder / "global.model", left_out)
+        sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
+        show_result(result.model, folder / "global.model", left_out, sealed)
         say(f"Open {folder / 'report.html'} in a browser to see the clusters and who supports them.")
 
 
@@ -398,9 +423,12 @@ def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation:
     from goldfc.byfile.folder import read_summary
     from goldfc.byfile.report import write_model_report
     from goldfc.protocol.message import Model
-    from goldfc.protocol.wire import decode, read_message
+    from goldfc.protocol.wire import decode, naming, read_message
 
-    model = Model.from_message(decode(read_message(model_file), model_file.name))
+    check_out(out, is_page, [model_file, federation, *summaries])
+    message = decode(read_message(model_file), model_file.name)
+    with naming(model_file.name):
+        model = Model.from_message(message)
     agreement = agreement_for(model_file, federation)
     found = []
     for path in summaries:
@@ -441,6 +469,38 @@ def leave_each_out(summaries: "Sequence[Summary]", model: "Model", agreement: "A
 
 
 # --- shared ---
+
+
+def check_out(out: Path, is_ours: Callable[[bytes], bool], inputs: Sequence[Path | None]) -> None:
+    """Refuse, before any work, to write where it cannot be, over an input, or over what is no output of ours."""
+    from goldfc.errors import BadSettings
+
+    if not out.parent.is_dir():
+        raise BadSettings(f"There is no folder {out.parent} to write {out.name} into; make it first.")
+    if out.is_dir():
+        raise BadSettings(f"{out} is a folder; name a file.")
+    if not out.exists():
+        return
+    if any(path is not None and path.exists() and path.samefile(out) for path in inputs):
+        raise BadSettings(f"{out} is an input, and would be overwritten; name another file with -o.")
+    with out.open("rb") as file:
+        if not is_ours(file.read(4096)):
+            raise BadSettings(f"{out} is there, and not of the kind that would be written; move it, or name another.")
+
+
+def is_message(head: bytes) -> bool:
+    """Whether a file looks like a message."""
+    return b"goldfc" in head and (head[8:9] == b"{" or head.startswith(b"goldfc sealed"))
+
+
+def is_label_file(head: bytes) -> bool:
+    """Whether a file looks like labels."""
+    return b",cluster,certainty,found_by,far\n" in head
+
+
+def is_page(head: bytes) -> bool:
+    """Whether a file looks like a page."""
+    return head.lstrip().lower().startswith(b"<!doctype html")
 
 
 def say(sentence: str) -> None:
@@ -561,7 +621,7 @@ def show_status(status: "Status") -> None:
         say(f"Missing: {', '.join(status.missing)}.")
 
 
-def show_result(model: "Model", out: Path, left_out: Mapping[str, str]) -> None:
+def show_result(model: "Model", out: Path, left_out: Mapping[str, str], sealed: Path | None = None) -> None:
     """What came out."""
     for client, why in left_out.items():
         say(f"Left out: {client}: {why}")
@@ -571,4 +631,5 @@ def show_result(model: "Model", out: Path, left_out: Mapping[str, str]) -> None:
         for other in others:
             say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
     clusters, micro = len(model.centroids), len(model.micro_labels)
-    say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.clients)} sites; hand it to every site.")
+    say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.clients)} sites.")
+    say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")

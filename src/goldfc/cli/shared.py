@@ -21,6 +21,7 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.AuditRefused, 5),
     (errors.BadSettings, 2),
     (errors.BadRows, 2),
+    (errors.TooFewMicroClusters, 2),
     (errors.GoldError, FAILED),
     (OSError, FAILED),
 )

@@ -73,6 +73,7 @@ class Agreement(Strict):
     scaling: Literal["pooled", "ranges"] = "pooled"
     missing: Literal["refuse", "drop"] = "refuse"
     withhold: Annotated[tuple[Part, ...], Field(strict=False)] = ()
+    id_column: Text | None = None  # of the sites' tables; it is never in a message
     seed: Annotated[int, Field(ge=0)] = 0
     deadline: datetime | None = None
     limits: Limits = Limits()
@@ -91,6 +92,8 @@ class Agreement(Strict):
             raise ValueError("the server has a key, but no client is listed; add a [[clients]] with name and key each")
         if self.deadline is not None and self.deadline.tzinfo is None:
             raise ValueError("the deadline needs a time zone, such as 2027-01-31T18:00:00Z")
+        if self.id_column in [column.name for column in self.columns]:
+            raise ValueError(f"column {self.id_column!r} tells rows apart, so it cannot be learned from")
         if self.scaling == "ranges" and (bare := [c.name for c in self.columns if c.kind == "number" and not c.range]):
             raise ValueError(f"scaling by ranges needs a range for every column, and {bare[0]!r} has none")
         _ = self.terms
@@ -140,7 +143,7 @@ class Agreement(Strict):
         if self.clients and summary.client not in self.names:
             raise BadMessage(f"{who} is from nobody who is listed in {FILE}.")
         if difference := self.terms.difference(summary.terms):
-            raise BadMessage(f"{who} does not fit {FILE}: {difference}.")
+            raise BadMessage(f"{who} does not fit {FILE}: {difference}; it must be made anew with the same file.")
         if len(summary.centroids) > self.limits.most_micro_clusters:
             raise BadMessage(
                 f"{who} has {len(summary.centroids)} micro-clusters, and {self.limits.most_micro_clusters} are allowed."
@@ -173,15 +176,24 @@ def read_agreement(path: Path) -> Agreement:
     """From its file, or a sentence that says which line to mend."""
     try:
         content = path.read_bytes()
-        if len(content) > MOST_BYTES:
-            raise BadSettings(f"{path.name} has {len(content)} bytes, and {MOST_BYTES} are the limit.")
-        return Agreement.model_validate(tomllib.loads(content.decode()))
     except OSError as error:
         raise BadSettings(f"{path} cannot be read ({error.strerror}); `goldfc init` writes one.") from error
+    if len(content) > MOST_BYTES:
+        raise BadSettings(f"{path.name} has {len(content)} bytes, and {MOST_BYTES} are the limit.")
+    try:
+        return parse_agreement(content.decode(), path.name)
+    except UnicodeDecodeError as error:
+        raise BadSettings(f"{path.name} is not written in UTF-8; save it as UTF-8.") from error
+
+
+def parse_agreement(text: str, source: str) -> Agreement:
+    """From its text."""
+    try:
+        return Agreement.model_validate(tomllib.loads(text))
     except ValidationError as error:
-        raise BadSettings(f"{path.name} is not as it should be: {first_complaint(error)}.") from error
+        raise BadSettings(f"{source} is not as it should be: {first_complaint(error)}.") from error
     except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{path.name} is no valid TOML: {error}.") from error
+        raise BadSettings(f"{source} is no valid TOML: {error}.") from error
 
 
 def far_out(summaries: Sequence[Summary]) -> dict[str, str]:

@@ -170,7 +170,8 @@ def first_complaint(error: ValidationError) -> str:
     """What pydantic has against it, as half a sentence that shows no more than it must."""
     complaint = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in complaint["loc"])
-    return shown(f"{place or 'it'}: {complaint['msg']}")[:300]
+    what = "there is no such setting" if complaint["type"] == "extra_forbidden" else complaint["msg"]
+    return shown(f"{place or 'it'}: {what.removeprefix('Value error, ')}")[:300]
 
 
 def as_facts(model: BaseModel) -> dict[str, Any]:

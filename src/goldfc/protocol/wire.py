@@ -161,7 +161,9 @@ def read_header(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         raise BadMessage("the file is empty")
     length = int.from_bytes(body[:8], "little")
     if body[8:9] != b"{":
-        raise BadMessage("this is no goldfc message: it does not begin like one")
+        raise BadMessage(
+            "this is no goldfc message: it does not begin like one (`goldfc summarize` makes one of a table)"
+        )
     if length > MOST_HEADER_BYTES:
         raise BadMessage(f"its header has {length} bytes, and {MOST_HEADER_BYTES} are the limit")
     if len(body) < 8 + length:
