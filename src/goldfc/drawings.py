@@ -30,6 +30,8 @@ LABEL_WIDTH, LABEL_HEIGHT = 26.0, 19.0
 TREE_WIDTH = 720.0
 ROW_HEIGHT = 86.0
 MARGIN = 30.0
+# More circles than this in a line would be one line.
+MOST_CLUSTERS_TO_DRAW = 300
 LARGEST_RADIUS = 18.0
 
 
@@ -172,9 +174,10 @@ def ticks(
 
 
 def draw_levels(levels: Levels, micro_labels: IntArray, n_clusters: int) -> Tree:
-    """Every granularity, and last the global clusters that came of them all."""
-    labels = np.column_stack([levels.labels, micro_labels])
-    return draw_tree(Levels(labels, (*levels.n_clusters, n_clusters)), micro_labels)
+    """Every granularity, and last the global clusters that came of them all; levels too fine to see are left out."""
+    seen = [number for number, count in enumerate(levels.n_clusters) if count <= MOST_CLUSTERS_TO_DRAW]
+    labels = np.column_stack([levels.labels[:, seen], micro_labels])
+    return draw_tree(Levels(labels, (*(levels.n_clusters[number] for number in seen), n_clusters)), micro_labels)
 
 
 def draw_tree(levels: Levels, micro_labels: IntArray) -> Tree:

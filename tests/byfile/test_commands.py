@@ -64,7 +64,7 @@ def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> 
     assert code == 0
     code, output = run("fuse", "a.summary", "d.summary", "-k", "3", "-o", "other.model")
     assert code == 3
-    assert "d.summary: The summary of client 'd' does not fit federation.toml: it has 1 columns, not 2." in output
+    assert "d.summary: The summary of client 'd' does not fit federation.toml: it has 1 columns, not 2" in output
     assert not (here / "other.model").exists()
 
 
@@ -185,7 +185,7 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
         (
             ("summarize", "a/a.csv", "-o", "x.summary"),
             2,
-            "Column 'id', row 1 (line 2) holds 'a0', which is not a number",
+            "Column 'id', row 1 below the header holds 'a0', which is not a number",
         ),
         (
             ("summarize", "a/a.csv", "-o", "../x y.summary", "--id-column", "id"),
@@ -194,7 +194,11 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
         ),
         (("summarize", "a/a.csv"), 2, "Missing option '-o'"),
         (("summarize", "a/a.csv", "-o", "x.summary", "--federation", "f.toml"), 2, "f.toml cannot be read"),
-        (("fuse", "a/a.csv", "-o", "x.model"), 3, "a.csv: this is no goldfc message: it does not begin like one."),
+        (
+            ("fuse", "a/a.csv", "-o", "x.model"),
+            3,
+            "a.csv: this is no goldfc message: it does not begin like one (`goldfc summarize` makes",
+        ),
         (("label", "a/a.csv", "--model", "a", "-o", "x.csv"), 3, "a: it must be a plain file, not a folder"),
         (("label", "a/a.csv", "--model", "no.model", "-o", "x.csv"), 2, "There is no file no.model; `goldfc fuse` or"),
         (("summarize", "a/a.csv", "-o", "a/a.csv"), 2, "a/a.csv is an input, and would be overwritten"),

@@ -2,17 +2,22 @@
 
 import os
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from goldfc import summarize
+from goldfc._types import FloatArray
 from goldfc.byfile.folder import Event, Folder, fuse_files
 from goldfc.errors import BadMessage, BadSettings, TooFewClients
 from goldfc.protocol.agreement import Agreement, Limits, Site
 from goldfc.protocol.envelope import PrivateKey
+from goldfc.protocol.federation import generator
 from goldfc.protocol.message import Message, Model, Summary
+from goldfc.protocol.server import pool, shares_of
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import decode, encode
 from sites import NAMES, Keys, agreement, bodies, summary_of, write_agreement
@@ -142,7 +147,7 @@ def test_values_outside_of_an_agreed_range_are_refused(tmp_path: Path) -> None:
         summary.centroids + np.array([1000.0, 0.0]),
         summary.mass,
         summary.shape,
-        summary.moments,
+        replace(summary.moments, mean=summary.moments.mean + np.array([1000.0, 0.0])) if summary.moments else None,
         summary.smallest,
         folder.agreement.terms,
     )
@@ -164,6 +169,28 @@ def test_links_pipes_and_folders_are_rejected_as_they_are(tmp_path: Path) -> Non
     assert outcomes(take(folder)) == ["rejected"] * 3
     assert secret.read_text(encoding="utf-8") == "secret"
     assert (folder.rejected / "link.summary").is_symlink()
+
+
+def test_no_name_in_the_inbox_can_stop_the_others(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    secret = tmp_path / "secret"
+    secret.write_text("TOPSECRET", encoding="utf-8")
+    (folder.inbox / "a.reason.txt").symlink_to(secret)
+    os.mkfifo(folder.inbox / "b.reason.txt")
+    (folder.inbox / ("c" * 240 + ".summary")).write_bytes(b"long")
+    Path(os.fsdecode(os.fsencode(folder.inbox) + b"/d\xff\xe2\x80\xae.summary")).write_bytes(b"bytes")
+    (folder.inbox / "e\n.summary").write_bytes(b"two lines")
+    (folder.inbox / "f.summary").write_bytes(b"of tomorrow")
+    for entry in folder.inbox.iterdir():
+        os.utime(entry, (1, 1), follow_symlinks=False)
+    tomorrow = datetime.now(UTC).timestamp() + 1e7
+    os.utime(folder.inbox / "f.summary", (tomorrow, tomorrow))
+    put(folder, "z.summary", bodies(folder.agreement)["east"])
+    assert sorted(outcomes(take(folder))) == ["accepted", *["rejected"] * 6]
+    refused = folder.refused()
+    assert len(refused) == 6
+    assert all(text.isprintable() and "TOPSECRET" not in text for text in (*refused, *refused.values()))
+    assert secret.read_text(encoding="utf-8") == "TOPSECRET"
 
 
 def test_a_message_still_being_written_is_waited_for(tmp_path: Path) -> None:
@@ -308,13 +335,65 @@ def test_the_server_must_have_its_own_key(tmp_path: Path) -> None:
         folder_of(tmp_path / "f", keys.agreement(), keys.clients["east"])
 
 
+def lie(summary: Summary, **changes: FloatArray) -> Message:
+    """Its message, with other arrays than it would have."""
+    message = summary.to_message()
+    return Message(message.kind, {**message.arrays, **changes}, message.facts)
+
+
+def test_micro_clusters_that_the_told_moments_cannot_have_are_refused() -> None:
+    what = agreement()
+    summary, _ = summary_of(0, "east", what)
+    assert summary.shape is not None
+    for changes in (
+        {"centroids": summary.centroids * [1.0, 50.0]},
+        {"shape": summary.shape * 1e6},
+        {"centroids": np.vstack([summary.centroids[:-1], [[30.0, 1e6]]])},
+    ):
+        with pytest.raises(BadMessage, match="tells moments that its micro-clusters cannot have"):
+            what.read_summary(lie(summary, **changes))
+
+
+def test_a_site_must_tell_what_was_agreed_and_nothing_else() -> None:
+    what = agreement()
+    summary, _ = summary_of(0, "east", what)
+    message = summary.to_message()
+    for part in ("mass", "shape"):
+        arrays = {name: array for name, array in message.arrays.items() if name != part}
+        with pytest.raises(BadMessage, match=f"must tell its {part}, as agreed"):
+            what.read_summary(Message(message.kind, arrays, message.facts))
+        with pytest.raises(BadMessage, match=f"must not tell its {part}, as agreed"):
+            agreement(withhold=(part,)).read_summary(message)
+
+
+def test_of_two_sites_the_larger_counts_no_more_than_the_smaller() -> None:
+    what = agreement()
+    summaries = [summary_of(number, name, what)[0] for number, name in enumerate(("east", "north"))]
+    assert summaries[1].mass is not None
+    assert summaries[1].moments is not None
+    mass = summaries[1].mass * 10_000
+    share = float(mass.sum()) / summaries[1].moments.count
+    summaries[1] = replace(summaries[1], mass=mass, moments=summaries[1].moments.weighing(share))
+    shares = shares_of(summaries, what.limits.mass_cap)
+    counted, first = pool(summaries, shares=shares).mass, len(summaries[0].centroids)
+    assert counted[:first].sum() == pytest.approx(counted[first:].sum())
+
+
+def test_a_large_remc_site_does_not_exceed_its_own_quota() -> None:
+    what = agreement(fusion="remc")
+    rows = np.random.default_rng(0).normal(size=(3000, 2)) * [10.0, 20.0] + [50.0, 120.0]
+    summary, _ = summarize(np.clip(rows, 0.0, 120.0), "east", what.way.task, generator(0), terms=what.terms)
+    assert len(what.read_summary(summary.to_message()).centroids) <= 100
+
+
 def test_a_client_in_other_units_is_left_out_and_named() -> None:
     what = agreement(columns=(Column(name="age"), Column(name="pressure")))
     summaries = [summary_of(number, name, what)[0] for number, name in enumerate(NAMES)]
     odd = summaries[2]
     assert odd.moments is not None
+    assert odd.shape is not None
     moments = type(odd.moments)(odd.moments.count, odd.moments.mean * 1e6, odd.moments.squares * 1e12)
-    summaries[2] = Summary("south", odd.centroids * 1e6, odd.mass, odd.shape, moments, odd.smallest, odd.terms)
+    summaries[2] = Summary("south", odd.centroids * 1e6, odd.mass, odd.shape * 1e12, moments, odd.smallest, odd.terms)
     delivered: list[Model] = []
     _, left_out = fuse_files(summaries, what, 3, delivered.append)
     assert list(left_out) == ["south"]

@@ -219,8 +219,9 @@ def test_the_page_says_what_the_model_tells(model: Model, summaries: list[Summar
 
 
 def test_summaries_that_were_not_fused_are_refused(model: Model, summaries: list[Summary], path: Path) -> None:
+    assert summaries[0].mass is not None
     with pytest.raises(BadMessage, match="another summary of client 'city'"):
-        write_model_report(model, path, [replace(summaries[0], centroids=summaries[0].centroids + 1.0)])
+        write_model_report(model, path, [replace(summaries[0], mass=summaries[0].mass[::-1])])
     assert not path.exists()
 
 

@@ -51,12 +51,12 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     [
         (
             PLAIN.replace("50.5", ""),
-            r"Column 'age', row 2 \(line 3\) has no value; fill it in, or agree in federation.toml",
+            r"Column 'age', row 2 below the header has no value; fill it in, or agree in federation.toml",
         ),
-        (PLAIN.replace("50.5", "NA"), r"Column 'age', row 2 \(line 3\) has no value"),
+        (PLAIN.replace("50.5", "NA"), r"Column 'age', row 2 below the header has no value"),
         (
             PLAIN.replace("50.5", "old"),
-            r"Column 'age', row 2 \(line 3\) holds 'old', which is not a number; make the column",
+            r"Column 'age', row 2 below the header holds 'old', which is not a number; make the column",
         ),
         (PLAIN.replace("50.5", '"50,5"'), r"row 2 .* holds '50,5', .* write decimals with a point"),
         (PLAIN.replace("50.5", '"1,050"'), r"row 2 .* holds '1,050', .* without thousands separators"),
@@ -101,6 +101,13 @@ def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_pat
     assert "1 rows with missing values are left out." in dropped.notes
     filled = as_table(raw, [AGE.model_copy(update={"fill": 45.0}), SMOKER, WARD], id_column="id")
     assert filled.rows[:, 0].tolist() == [40.0, 45.0, 60.0]
+
+
+def test_in_a_single_column_a_blank_line_is_a_missing_value(tmp_path: Path) -> None:
+    raw = read_raw(file_with(tmp_path, "age\n40\n\n50\n\n"))
+    with pytest.raises(BadRows, match="Column 'age', row 2 below the header has no value"):
+        as_table(raw, [AGE])
+    assert as_table(raw, [AGE], drop=True).kept.tolist() == [0, 2]
 
 
 def test_what_is_odd_but_usable_is_said(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ It can be killed at any moment: every file is whole or not there, and the next s
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,10 +28,12 @@ from goldfc.protocol.envelope import PrivateKey, is_sealed, read_cover, seal, un
 from goldfc.protocol.federation import generator
 from goldfc.protocol.message import Message, Model, Summary, Task, canonical_json
 from goldfc.protocol.server import Round, in_order, run_round
+from goldfc.protocol.terms import shown
 from goldfc.protocol.wire import decode, encode, naming, read_message, sync_folder, write_durably
 
 # A message that ends too early may still be on its way; it is looked at again for so many seconds.
 SETTLING = 5.0
+REASON = ".reason.txt"
 
 Outcome = Literal["accepted", "again", "rejected", "waiting"]
 
@@ -179,11 +182,12 @@ class Folder:
         for entry in sorted(self.inbox.iterdir()):
             if entry.name.startswith(".") or entry.suffix in {".part", ".tmp"}:
                 continue
-            yield self._judge(entry)
+            with suppress(FileNotFoundError):  # somebody took it away
+                yield self._judge(entry)
 
     def _judge(self, entry: Path) -> Event:
         if self.closed.is_file():
-            return self._reject(entry, f"{entry.name}: it came too late, the round is closed.")
+            return self._reject(entry, f"{shown(entry.name)}: it came too late, the round is closed.")
         try:
             summary, body = read_summary(read_message(entry), entry.name, self.agreement, self._key)
         except BadMessage as error:
@@ -195,23 +199,25 @@ class Folder:
     def _keep(self, entry: Path, summary: Summary, body: bytes) -> Event:
         place = self.accepted / f"{summary.client}.summary"
         if not place.is_file():
-            write_durably(place, body)
+            write_durably(place, body, private=self.agreement.sealed)
             entry.unlink()
-            return Event("accepted", entry.name, f"{entry.name}: the summary of {summary.client!r} is in.")
+            return Event("accepted", entry.name, f"{shown(entry.name)}: the summary of {summary.client!r} is in.")
         if place.read_bytes() == body:
             entry.unlink()
             return Event(
-                "again", entry.name, f"{entry.name}: the summary of {summary.client!r} is in already, the very same."
+                "again",
+                entry.name,
+                f"{shown(entry.name)}: the summary of {summary.client!r} is in already, the very same.",
             )
         return self._reject(
             entry,
-            f"{entry.name}: client {summary.client!r} has sent another summary before; the first one is kept. "
+            f"{shown(entry.name)}: client {summary.client!r} has sent another summary before; the first one is kept. "
             "Ask which is right.",
         )
 
     def _reject(self, entry: Path, reason: str) -> Event:
-        place = unused(self.rejected / entry.name)
-        write_durably(place.with_name(f"{place.name}.reason.txt"), f"{now()} {reason}\n".encode(errors="replace"))
+        place = unused(self.rejected / safe_name(entry.name))
+        write_durably(place.with_name(place.name + REASON), f"{now()} {reason}\n".encode(errors="replace"))
         entry.rename(place)
         sync_folder(self.rejected)
         return Event("rejected", entry.name, reason)
@@ -236,23 +242,29 @@ class Folder:
                 context = context_of(self.agreement, client, "client")
                 envelope = seal(body, context, self._key, self.agreement.key_of(client))
                 write_durably(self.path / "sealed" / f"{client}.model", envelope)
-        write_durably(self.path / "global.model", body)
+        write_durably(self.path / "global.model", body, private=self.agreement.sealed)
 
     def refused(self) -> dict[str, str]:
         """What could not be used, and why."""
-        suffix = ".reason.txt"
         return {
-            path.name.removesuffix(suffix): path.read_text(encoding="utf-8").strip()
-            for path in sorted(self.rejected.glob(f"*{suffix}"))
+            path.name.removesuffix(REASON): path.read_text(encoding="utf-8", errors="replace").strip()
+            for path in sorted(self.rejected.glob(f"*{REASON}"))
+            if path.is_file() and not path.is_symlink()
         }
 
 
 def is_fresh(entry: Path) -> bool:
     """Whether somebody may still be writing it."""
     try:
-        return time.time() - entry.lstat().st_mtime < SETTLING
+        return 0.0 <= time.time() - entry.lstat().st_mtime < SETTLING
     except OSError:
         return False
+
+
+def safe_name(name: str) -> str:
+    """The name of a stranger's file as we store it: short, plain, and none that a reason could have."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
+    return plain.replace(REASON, "_reason_txt")
 
 
 def unused(path: Path) -> Path:

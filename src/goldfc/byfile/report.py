@@ -14,6 +14,7 @@ from goldfc.drawings import draw_curve, draw_levels, templates
 from goldfc.learning.mixture import diagonal_of
 from goldfc.learning.moments import scale_of
 from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.wire import write_durably
 
 # How many columns a card shows, if they are so many standard deviations from the mean, and how many features the table.
 MOST_TRAITS = 5
@@ -188,7 +189,7 @@ def write_model_report(
             alone=[int(cluster) for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
         )
     )
-    path.write_text(html, encoding="utf-8")
+    write_durably(path, html.encode(errors="replace"))
 
 
 def by_cluster(labels: IntArray, mass: IntArray, n_clusters: int) -> IntArray:

@@ -55,6 +55,7 @@ def draft_summary(table: Table, client: str, agreement: Agreement, data: Path) -
         return summarize(rows, client, task, rng, withhold=agreement.withhold, terms=terms)
 
     summary, membership = make(table.rows)
+    agreement.read_summary(summary.to_message())  # what the server would refuse is told here
     digests = row_digests(table.rows)
     report = audit(
         table.rows,

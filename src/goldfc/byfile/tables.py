@@ -4,6 +4,7 @@ Whatever cannot become a number is refused with a sentence that names column and
 """
 
 import csv
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +16,8 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows, BadSettings
-from goldfc.learning.competition import LARGEST_VALUE
 from goldfc.protocol.agreement import FILE
-from goldfc.protocol.terms import Column
+from goldfc.protocol.terms import LARGEST_TOLD, Column
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
@@ -83,8 +83,11 @@ def read_text(path: Path) -> Raw:
                     f"{path.name}, line {reader.line_num}: there are {len(record)} values, but {len(header)} columns; "
                     "put texts with the separator in them into quotation marks."
                 )
-            if record:
-                records.append(record)
+            # A blank line is none; but with a single column it is a missing value.
+            if record or len(header) == 1:
+                records.append(record or [""])
+    while records and records[-1] == [""]:
+        records.pop()
     columns = list(zip(*records, strict=True)) or [()] * len(header)
     return Raw(dict(zip(header, columns, strict=True)))
 
@@ -149,7 +152,7 @@ def is_missing(value: Any) -> bool:
     """Whether there is no value."""
     if isinstance(value, str):
         return value.strip().lower() in MISSING
-    return value is None or value != value  # noqa: PLR0124 (only a missing value differs from itself)
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def gaps_of(values: Values, column: Column) -> NDArray[np.bool_]:
@@ -157,13 +160,13 @@ def gaps_of(values: Values, column: Column) -> NDArray[np.bool_]:
     if column.fill is not None:
         return np.zeros(len(values), dtype=bool)
     # A category may well be called "none" or "?".
-    return np.array([is_missing(value) and value not in column.categories for value in values], dtype=bool)
+    return np.array([is_missing(value) and str(value) not in column.categories for value in values], dtype=bool)
 
 
 def numbers_of(values: Values, column: Column, kept: IntArray) -> FloatArray:
     """One column as one or more features."""
     chosen = [
-        column.fill if column.fill is not None and is_missing(values[row]) and values[row] not in column.categories
+        column.fill if column.fill is not None and is_missing(values[row]) and str(values[row]) not in column.categories
         else values[row]
         for row in kept
     ]  # fmt: skip
@@ -190,8 +193,10 @@ def as_numbers(values: list[Any], column: Column, kept: IntArray) -> FloatArray:
     try:
         numbers = np.array(values).astype(np.float64)
     except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.shape != (len(values),):
         numbers = np.array([to_number(value) for value in values])
-    bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_VALUE))
+    bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_TOLD))
     if len(bad):
         value = values[bad[0]]
         raise BadRows(f"Column {column.name!r}, {place(kept[bad[0]])} holds {shown(value)}, {fault_of(value)}.")
@@ -219,8 +224,8 @@ def fault_of(value: Any) -> str:
 
 
 def place(row: int) -> str:
-    """Where a row stands, for people who count and for those who look at line numbers."""
-    return f"row {row + 1} (line {row + 2})"
+    """Where a row stands, counted from 1; the header is none."""
+    return f"row {row + 1} below the header"
 
 
 def checked_range(numbers: FloatArray, column: Column, kept: IntArray) -> FloatArray:

@@ -38,6 +38,8 @@ K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How ma
 SITE_NAME = "The site's name.  [default: that of the output file]"
 # Leaving out each of more sites would take long.
 MOST_LEFT_OUT = 30
+# A file that is written to again and again cannot keep everybody waiting.
+MOST_SECONDS_TO_SETTLE = 10.0
 
 
 # --- before a round ---
@@ -351,6 +353,8 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
     if not folder.is_dir():
         raise BadSettings(f"There is no folder {folder}; make one with a federation.toml in it.")
     place = Folder(folder, read_key(key_file))
+    if wait and not place.agreement.clients and place.agreement.deadline is None:
+        raise BadSettings("--wait needs an end: list the [[clients]] in federation.toml, or set a deadline.")
     with place.locked():
         take_in_all(place, wait=wait)
         status = place.status
@@ -371,17 +375,16 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
 def take_in_all(place: "Folder", *, wait: bool) -> None:
     """Until the inbox is settled; with `wait`, until everybody is in or the deadline is over."""
     told: set[tuple[str, str]] = set()
+    patience = time.monotonic() + MOST_SECONDS_TO_SETTLE
     while True:
-        events = list(take_in_once(place, told))
-        unsettled = any(event.outcome == "waiting" for event in events)
-        done = (
-            not wait
-            or place.is_due()
-            or place.closed.is_file()
-            or (place.agreement.clients and not place.status.missing)
-        )
+        events = take_in_once(place, told)
+        unsettled = any(event.outcome == "waiting" for event in events) and time.monotonic() < patience
+        all_in = bool(place.agreement.clients) and not place.status.missing
+        done = not wait or place.is_due() or place.closed.is_file() or all_in
         if done and not unsettled:
             return
+        if not done:
+            patience = time.monotonic() + MOST_SECONDS_TO_SETTLE
         time.sleep(0.5)
 
 
@@ -420,7 +423,6 @@ def write_folder_report(
 @FEDERATION_OPTION
 def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation: Path | None) -> None:
     """Make a page of MODEL: its clusters, who supports them, and, with the SUMMARIES, who changes what."""
-    from goldfc.byfile.folder import read_summary
     from goldfc.byfile.report import write_model_report
     from goldfc.protocol.message import Model
     from goldfc.protocol.wire import decode, naming, read_message
@@ -434,7 +436,10 @@ def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation:
     for path in summaries:
         content = read_message(path)
         agreement = agreement or agreement_of_summary(content, path.name)
-        summary = read_summary(content, path.name, agreement, None)[0]
+        # Also where messages are sealed: what was accepted lies there opened, and the model knows it by its digest.
+        body = decode(content, path.name)
+        with naming(path.name):
+            summary = agreement.read_summary(body)
         check_part_of(model, summary, path)
         found.append(summary)
     left_out = leave_each_out(found, model, agreement) if agreement else ()
@@ -545,23 +550,28 @@ def agreement_without_file(
 
 def agreement_of_summary(content: bytes, source: str) -> "Agreement":
     """What the others must be like, where nobody wrote it down."""
-    from goldfc.errors import BadSettings
+    from goldfc.errors import BadMessage, BadSettings
     from goldfc.protocol.agreement import FILE, Agreement
     from goldfc.protocol.envelope import is_sealed
     from goldfc.protocol.message import Summary
-    from goldfc.protocol.wire import decode
+    from goldfc.protocol.wire import decode, naming
 
     if is_sealed(content):
         raise BadSettings(f"{source} is sealed: it takes {FILE}, which has the keys.")
-    summary = Summary.from_message(decode(content, source))
-    return Agreement(
-        federation=summary.terms.federation,
-        round=summary.terms.round,
-        columns=summary.terms.columns,
-        privacy="suppressed" if summary.smallest > 1 else "plain",
-        smallest=max(summary.smallest, 2),
-        scaling="pooled" if summary.moments else "ranges",
-    )
+    message = decode(content, source)
+    with naming(source):
+        summary = Summary.from_message(message)
+        try:
+            return Agreement(
+                federation=summary.terms.federation,
+                round=summary.terms.round,
+                columns=summary.terms.columns,
+                privacy="suppressed" if summary.smallest > 1 else "plain",
+                smallest=max(summary.smallest, 2),
+                scaling="pooled" if summary.moments else "ranges",
+            )
+        except ValueError as error:
+            raise BadMessage(f"it cannot be fused without {FILE}, which says what it is about") from error
 
 
 def checked_client(name: str, agreement: "Agreement") -> str:

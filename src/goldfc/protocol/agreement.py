@@ -14,7 +14,7 @@ from goldfc.protocol.client import Part
 from goldfc.protocol.envelope import PublicKey
 from goldfc.protocol.fusion import FUSIONS, Consensus, Remc
 from goldfc.protocol.message import Message, Summary
-from goldfc.protocol.terms import Column, Name, Strict, Terms, Text, first_complaint
+from goldfc.protocol.terms import LARGEST_TOLD, Column, Name, Strict, Terms, Text, first_complaint
 
 FILE = "federation.toml"
 MOST_BYTES = 2**20
@@ -113,11 +113,12 @@ class Agreement(Strict):
             "smallest": self.smallest if self.privacy == "suppressed" else 1,
             "mass_cap": self.limits.mass_cap,
         }
+        most = self.limits.most_micro_clusters
         if isinstance(way, Consensus):
             # Learned a little coarser than required, few are left that must be merged into a neighbour.
             shared["rows_each"] = max(way.rows_each, round(1.6 * shared["smallest"]))
-            shared["most"] = min(way.most or self.limits.most_micro_clusters, self.limits.most_micro_clusters)
-        return type(way)(learning=way.learning, **shared)
+            most = min(way.most or most, most)
+        return type(way)(learning=way.learning, most=most, **shared)
 
     @property
     def sealed(self) -> bool:
@@ -153,10 +154,26 @@ class Agreement(Strict):
                 f"{who} has a lower privacy level than agreed: micro-clusters from {summary.smallest} rows on, not "
                 f"from {self.smallest}."
             )
-        if self.scaling == "pooled" and summary.moments is None:
-            raise BadMessage(f"{who} must tell the moments of its columns: the scale is pooled.")
+        self._check_parts(summary, who)
         self._check_ranges(summary, who)
         return summary
+
+    def _check_parts(self, summary: Summary, who: str) -> None:
+        task = self.way.task
+        wanted = {
+            "mass": task.mass and "mass" not in self.withhold,
+            "shape": task.shape and "shape" not in self.withhold,
+            "moments": self.scaling == "pooled",
+        }
+        for part, told in wanted.items():
+            if (getattr(summary, part) is not None) != told:
+                raise BadMessage(f"{who} must {'tell' if told else 'not tell'} its {part}, as agreed.")
+        sizes = np.abs(summary.centroids).max(axis=0)
+        if (sizes > LARGEST_TOLD).any() or ((sizes > 0.0) & (sizes < 1.0 / LARGEST_TOLD)).any():
+            raise BadMessage(
+                f"{who} holds columns whose values are above {LARGEST_TOLD:g} or all below {1.0 / LARGEST_TOLD:g}; "
+                "use other units."
+            )
 
     def _check_ranges(self, summary: Summary, who: str) -> None:
         low, high = np.array([column.limits for column in self.terms.features]).T

@@ -104,7 +104,7 @@ def audit(
         micro_clusters=len(centroids),
         smallest=int(np.bincount(micro_clusters).min()),
         required=required,
-        exact_matches=int((equals_a_row(summary.centroids, rows) | all_alike(rows, micro_clusters, grid)).sum()),
+        exact_matches=int((equals_a_row(summary.centroids, rows, grid) | all_alike(rows, micro_clusters, grid)).sum()),
         distance_ratio=distance_ratio(unit, centroids),
         membership_auc=membership_auc(rows, scale, again) if again is not None else None,
         constant_columns=constant_columns(rows, micro_clusters, summary, moments),
@@ -126,7 +126,8 @@ def distance_ratio(rows: FloatArray, centroids: FloatArray) -> float:
     distinct = np.unique(sample, axis=0)
     if len(distinct) < 2:
         return 0.0
-    return float(of_centroids / np.median(nearest_other(distinct)))
+    between = float(np.median(nearest_other(distinct)))
+    return float(of_centroids) / between if between > 0.0 else 0.0
 
 
 def nearest_other(rows: FloatArray) -> FloatArray:

@@ -95,6 +95,11 @@ def label(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
             f"The model was made from another summary of client {membership.client!r} than the one that its rows were "
             "last summarised in; hand in that one, or ask for the model that was made from it."
         )
+    if own.stop - own.start <= membership.micro_clusters.max():
+        raise BadMessage(
+            f"The model has {own.stop - own.start} micro-clusters of client {membership.client!r}, and more were sent; "
+            "whoever made it did not make it from that summary."
+        )
     return (
         model.micro_labels[own][membership.micro_clusters],
         model.micro_certainty[own][membership.micro_clusters],

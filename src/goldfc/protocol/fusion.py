@@ -87,6 +87,7 @@ class Remc:
 
     learning: Learning = Learning()  # noqa: RUF009 (frozen)
     tolerance: float | None = None
+    most: int | None = None
     at_most: int | None = None
     scaling: Scaling = "given"
     smallest: int = 1
@@ -96,7 +97,7 @@ class Remc:
     @property
     def task(self) -> Task:
         """What is asked of every client."""
-        return Task(self.learning, scaling=self.scaling, smallest=self.smallest)
+        return Task(self.learning, self.most, scaling=self.scaling, smallest=self.smallest)
 
     def fuse(self, micro: MicroClusters, n_clusters: int, rng: np.random.Generator) -> Fused:
         """Global clusters; certain is what has the same value as most of its cluster at all levels."""

@@ -8,7 +8,6 @@ A `Message` is a kind, some numeric arrays and a few plain facts: the shape that
 
 import hashlib
 import json
-import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +37,8 @@ LARGEST_MASS = 10**8
 ROUNDING = 1e-9
 # Numbers below this have fewer digits than others, and are as good as zero.
 FEWER_DIGITS = 1e-290
+# No row has such a likelihood.
+LARGEST_EVIDENCE = 1e9
 
 
 @dataclass(frozen=True)
@@ -192,13 +193,13 @@ class Summary:
             object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
         if self.shape is not None:
             object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
-        if self.moments is not None:
-            self._check_moments(self.moments)
         if self.terms.columns and self.terms.n_features != self.centroids.shape[1]:
             raise BadMessage(
                 f"The summary of client {self.client!r} has centroids of {self.centroids.shape[1]} features, but its "
                 f"columns make {self.terms.n_features}."
             )
+        if self.moments is not None:
+            self._check_moments(self.moments)
 
     @property
     def rows(self) -> float | None:
@@ -264,6 +265,25 @@ class Summary:
                 f"The summary of client {self.client!r} counts {moments.count:g} rows, but its micro-clusters have "
                 f"{self.mass.sum()}."
             )
+        if not self._spreads_as(moments):
+            raise BadMessage(
+                f"The summary of client {self.client!r} tells moments that its micro-clusters cannot have: they spread "
+                "further."
+            )
+
+    def _spreads_as(self, moments: Moments) -> bool:
+        """Whether the spread of the micro-clusters and the shape are no more than the moments tell.
+
+        M2 = the masses times the squared distances of the micro-centroids from the mean + rows times the variance
+        around them. Masses, centroids and moments are rounded, each on its own, hence a factor of two and some steps.
+        """
+        mass = np.full(len(self.centroids), float(self.smallest)) if self.mass is None else self.mass
+        told = mass @ (self.centroids - moments.mean) ** 2
+        if self.shape is not None:
+            told = told + moments.count * diagonal_of(self.shape)
+        steps = np.array([column.step or 0.0 for column in self.terms.features] or [0.0])
+        slack = moments.count * (0.1 * moments.scale + 4.0 * steps) ** 2
+        return bool((told <= 2.0 * moments.squares + slack).all())
 
     def to_message(self) -> Message:
         """As it travels."""
@@ -484,7 +504,7 @@ def is_proposal(proposal: Proposal) -> bool:
     return (
         0 < len(tried) == len(proposal.evidence)
         and all(before < after for before, after in pairwise(tried))
-        and all(math.isfinite(value) for value in proposal.evidence)
+        and all(abs(value) < LARGEST_EVIDENCE for value in proposal.evidence)
         and len(proposal.candidates) > 0
         and all(candidate.n_clusters in tried for candidate in proposal.candidates)
     )

@@ -5,6 +5,7 @@ nearest neighbour. Centroids are means of their rows, rounded to a grid that eve
 multiples of `smallest`. It is suppression, not differential privacy: docs/privacy.md says what it does not do.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,8 @@ STEP_OF_SHARES = 0.01
 # Variances and M2 keep so many digits, correlations so many decimals.
 DIGITS = 4
 DECIMALS = 6
+# A value lies on the grid when it is as near, in steps.
+NEARLY = 1e-6
 
 
 def merge_small(unit: FloatArray, labels: IntArray, smallest: int, on_grid: FloatArray) -> IntArray:
@@ -92,27 +95,52 @@ def to_grid(values: FloatArray, grid: FloatArray) -> FloatArray:
 
 
 def off_the_rows(centroids: FloatArray, rows: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
-    """Centroids that happen to lie on a row, one or more steps aside.
+    """Centroids that happen to lie on a row, moved to the nearest free point of the grid.
 
-    Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. If the steps lead to
-    further rows it is left to the audit.
+    Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. Where rows fill the grid
+    around them they go half a step aside.
     """
-    kinds = [column.kind for column in terms.features] or ["number"] * rows.shape[1]
-    if "number" not in kinds:
-        return centroids
-    moved, feature = centroids.copy(), kinds.index("number")
-    for _ in range(100):
-        same = equals_a_row(moved, rows)
-        if not same.any():
-            break
-        moved[same, feature] += grid[feature]
+    moved = centroids.copy()
+    limits = np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * rows.shape[1])
+    for number in np.flatnonzero(equals_a_row(centroids, rows, grid)):
+        nearby = [place for place in around(centroids[number], grid) if inside(place, limits)]
+        free = ~equals_a_row(np.array(nearby), rows, grid)
+        if free.any():
+            moved[number] = nearby[int(free.argmax())]
     return moved
 
 
-def equals_a_row(centroids: FloatArray, rows: FloatArray) -> NDArray[np.bool_]:
-    """Which of the centroids are the same as one of the rows."""
-    known = {row.tobytes() for row in np.ascontiguousarray(rows) + 0.0}  # so that -0 is 0
-    return np.array([centroid.tobytes() in known for centroid in np.ascontiguousarray(centroids) + 0.0])
+def around(point: FloatArray, grid: FloatArray) -> Iterator[FloatArray]:
+    """Places one, two and three steps from a point of the grid, up or down in one feature; then half a step."""
+    for steps in (1.0, 2.0, 3.0, 0.5):
+        for feature, step in enumerate(grid):
+            for sign in (1.0, -1.0):
+                place = point.copy()
+                place[feature] += sign * steps * step
+                yield place
+
+
+def inside(point: FloatArray, limits: FloatArray) -> bool:
+    """Whether all values are possible."""
+    return bool(((point >= limits[:, 0]) & (point <= limits[:, 1])).all())
+
+
+def equals_a_row(centroids: FloatArray, rows: FloatArray, grid: FloatArray) -> NDArray[np.bool_]:
+    """Which of the centroids are the same as one of the rows, up to a millionth of a step."""
+    on_grid = np.rint(rows / grid)
+    # Only rows that lie on the grid themselves can be the same as a point of it.
+    exact = (np.abs(rows / grid - on_grid) <= NEARLY).all(axis=1)
+    known = {row.tobytes() for row in on_grid[exact] + 0.0}  # so that -0 is 0
+    as_they_are = {row.tobytes() for row in np.ascontiguousarray(rows) + 0.0}
+    places = centroids / grid
+    return np.array(
+        [
+            centroid.tobytes() in as_they_are
+            or (bool((np.abs(place - np.rint(place)) <= NEARLY).all()) and (np.rint(place) + 0.0).tobytes() in known)
+            for centroid, place in zip(np.ascontiguousarray(centroids) + 0.0, places, strict=True)
+        ],
+        dtype=bool,
+    )
 
 
 def round_to_multiple(counts: NDArray[np.generic], multiple: int) -> IntArray:

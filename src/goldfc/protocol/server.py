@@ -9,7 +9,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadMessage, BadSettings
+from goldfc.errors import BadMessage, BadSettings, TooFewMicroClusters
+from goldfc.learning.consensus import Fused
 from goldfc.learning.granularity import Levels
 from goldfc.learning.mixture import (
     MicroClusters,
@@ -73,7 +74,7 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, r
     with threadpool_limits(limits=1):
         merged = merge(unit, group)
         count, proposal = decide(n_clusters, merged)
-        fused = fusion.fuse(merged, count, rng)
+        fused = fusion.fuse(merged, count, rng) if proposal is None else fuse_proposed(merged, count, fusion, rng)
         labels = fused.labels[group]
         centroids = means_of(micro.centroids, labels, micro.mass)
         covariance = spread_around_means(micro, labels)
@@ -101,7 +102,8 @@ def shares_of(summaries: Sequence[Summary], cap: float | None) -> list[float]:
     told = [summary.rows for summary in summaries if summary.rows is not None]
     if cap is None or not told:
         return [1.0] * len(summaries)
-    most = cap * float(np.median(told))
+    # Of an even number the lower one of the middle two: otherwise, of two sites the larger would set its own limit.
+    most = cap * sorted(told)[(len(told) - 1) // 2]
     return [1.0 if summary.rows is None else min(1.0, most / summary.rows) for summary in summaries]
 
 
@@ -158,6 +160,16 @@ def decide(n_clusters: int | None, micro: MicroClusters) -> tuple[int, Proposal 
     return proposal.best, proposal
 
 
+def fuse_proposed(micro: MicroClusters, n_clusters: int, fusion: Fusion, rng: np.random.Generator) -> Fused:
+    """Global clusters; fewer than proposed where the fusion cannot tell so many apart."""
+    for fewer in range(n_clusters, 1, -1):
+        try:
+            return fusion.fuse(micro, fewer, rng)
+        except TooFewMicroClusters:
+            continue
+    return fusion.fuse(micro, 1, rng)
+
+
 def every_so_many(micro: MicroClusters, at_most: int) -> MicroClusters:
     """Evenly chosen micro-clusters, no more than so many; all of them, if they are not more."""
     step = -(-len(micro.centroids) // at_most)
@@ -172,13 +184,8 @@ def pool(summaries: Sequence[Summary], *, by_mass: bool = True, shares: Sequence
     has the others' mean shape (none if all withhold it).
     """
     centroids = np.vstack([summary.centroids for summary in summaries])
-    told = [summary.mass for summary in summaries if by_mass and summary.mass is not None]
-    usual = np.concatenate(told).mean() if told else 1.0
-    masses = [
-        np.full(len(summary.centroids), usual) if not by_mass or summary.mass is None else summary.mass * share
-        for summary, share in zip(summaries, shares or [1.0] * len(summaries), strict=True)
-    ]
-    mass = np.concatenate(masses).astype(np.float64)
+    masses = masses_of(summaries, by_mass, shares or [1.0] * len(summaries))
+    mass = np.concatenate(masses)
     shapes = [(own.sum(), summary.shape) for own, summary in zip(masses, summaries, strict=True)]
     known = [(weight, shape) for weight, shape in shapes if shape is not None]
     if not known:
@@ -186,6 +193,26 @@ def pool(summaries: Sequence[Summary], *, by_mass: bool = True, shares: Sequence
     share = sum(weight for weight, _ in known) / mass.sum()
     scatter = np.sum([weight * shape for weight, shape in known], axis=0) / share
     return MicroClusters(centroids, mass, scatter)
+
+
+def masses_of(summaries: Sequence[Summary], by_mass: bool, shares: Sequence[float]) -> list[FloatArray]:
+    """The masses of every client, of which its share counts; the mean one where they are not told.
+
+    Nobody who does not tell counts more than the largest of those who do.
+    """
+    told = {
+        summary.client: np.asarray(summary.mass * share, dtype=np.float64)
+        for summary, share in zip(summaries, shares, strict=True)
+        if by_mass and summary.mass is not None
+    }
+    usual = float(np.concatenate(list(told.values())).mean()) if told else 1.0
+    most = max((float(mass.sum()) for mass in told.values()), default=np.inf)
+    return [
+        told[summary.client]
+        if summary.client in told
+        else np.full(len(summary.centroids), min(usual, most / len(summary.centroids)))
+        for summary in summaries
+    ]
 
 
 def thin_by_client(micro: MicroClusters, counts: Sequence[int], at_most: int | None) -> IntArray:

@@ -38,7 +38,9 @@ def plain_name(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(plain_name)]
 Text = Annotated[str, Field(max_length=200), AfterValidator(plain_text)]
-Number = Annotated[float, Field(allow_inf_nan=False, strict=False)]
+# Squares of larger numbers come near the end of what numbers can hold.
+LARGEST_TOLD = 1e50
+Number = Annotated[float, Field(allow_inf_nan=False, strict=False, ge=-LARGEST_TOLD, le=LARGEST_TOLD)]
 
 
 class Strict(BaseModel):

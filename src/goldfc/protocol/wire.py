@@ -80,7 +80,7 @@ class ProposalHeader(Strict):
 
     n_clusters: several(Count)  # type: ignore[valid-type]
     evidence: several(Number)  # type: ignore[valid-type]
-    candidates: several(CandidateHeader)  # type: ignore[valid-type]
+    candidates: Annotated[tuple[CandidateHeader, ...], Field(strict=False, max_length=20)]
 
 
 class ModelHeader(Header):
@@ -117,9 +117,10 @@ def encode(message: Message, software: str | None = None) -> bytes:
     facts = {"format": FORMAT, "kind": message.kind, "software": software or this_software(), **message.facts}
     arrays = {name: np.ascontiguousarray(array, dtype="<f8") for name, array in message.arrays.items()}
     body: bytes = save(arrays, metadata={KEY: canonical_json(facts)})
-    if len(body) > MOST_BYTES:
+    if len(body) > MOST_BYTES or int.from_bytes(body[:8], "little") > MOST_HEADER_BYTES:
         raise BadMessage(
-            f"The message would have {len(body)} bytes, and {MOST_BYTES} are the limit; send fewer micro-clusters."
+            f"The message would have {len(body)} bytes and a header of {int.from_bytes(body[:8], 'little')}; "
+            f"{MOST_BYTES} and {MOST_HEADER_BYTES} are the limits: fewer micro-clusters or sites, or shorter names."
         )
     return body
 
@@ -284,7 +285,7 @@ def read_plain(handle: int) -> bytes:
 def write_durably(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write a file so that it is there whole or not at all, whatever happens: aside, to the disk, then renamed."""
     # A name that nobody can have put a link at.
-    aside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
+    aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
     try:
         with os.fdopen(handle, "wb") as file:
