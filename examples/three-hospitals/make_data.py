@@ -8,11 +8,11 @@ import numpy as np
 # Of every kind: mean age, blood pressure and glucose; how many smoke; how many come as an emergency.
 KINDS = np.array([[40.0, 124.0, 4.9], [62.0, 155.0, 7.8], [74.0, 132.0, 5.6], [24.0, 104.0, 4.2]])
 SPREAD = np.array([4.0, 6.0, 0.4])
-SMOKERS, EMERGENCIES = np.array([0.2, 0.55, 0.25, 0.1]), np.array([0.1, 0.3, 0.85, 0.2])
+SMOKERS, EMERGENCIES = np.array([0.1, 0.8, 0.1, 0.1]), np.array([0.03, 0.05, 0.97, 0.03])
 HOSPITALS = {
-    "north": (260, [0.55, 0.45, 0.0, 0.0]),
-    "south": (190, [0.0, 0.4, 0.6, 0.0]),
-    "west": (230, [0.2, 0.0, 0.3, 0.5]),
+    "north": (420, [0.55, 0.45, 0.0, 0.0]),
+    "south": (310, [0.0, 0.4, 0.6, 0.0]),
+    "west": (380, [0.2, 0.0, 0.3, 0.5]),
 }
 
 

@@ -21,12 +21,13 @@ from goldfc.bench.run import Job, Run
 from goldfc.bench.score import ari
 from goldfc.byfile.folder import Folder, fuse_files
 from goldfc.errors import BadMessage
+from goldfc.learning.mixture import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.protocol.agreement import Agreement, far_out
 from goldfc.protocol.audit import Audit, audit
 from goldfc.protocol.client import Membership, label, summarize
 from goldfc.protocol.federation import generator
-from goldfc.protocol.message import LARGEST_MASS, Summary
+from goldfc.protocol.message import LARGEST_MASS, Message, Summary
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode, write_durably
 
@@ -112,9 +113,9 @@ class Federation:
     summaries: tuple[Summary, ...]
     memberships: tuple[Membership, ...]
 
-    def score(self, summaries: Sequence[Summary], without: int) -> float:
+    def score(self, messages: Sequence[Summary | Message], without: int) -> float:
         """The ARI of the rows of all sites but one."""
-        fitting = [summary for summary in summaries if self._fits(summary)]
+        fitting = [summary for message in messages if (summary := self._taken(message)) is not None]
         model = fuse_files(fitting, self.agreement, len(np.unique(self.split.y)), lambda _: None)[0].model
         truth, labels = [], []
         for number, membership in enumerate(self.memberships):
@@ -123,16 +124,16 @@ class Federation:
                 labels.append(label(membership, model)[0])
         return ari(np.concatenate(truth), np.concatenate(labels))
 
-    def keeps_out(self, others: Sequence[Summary], summary: Summary) -> bool:
-        """Whether a summary is refused, or left out when it comes to fusing."""
-        return not self._fits(summary) or summary.client in far_out([*others, summary])
+    def keeps_out(self, others: Sequence[Summary], message: Summary | Message) -> bool:
+        """Whether a message is refused, or left out when it comes to fusing."""
+        summary = self._taken(message)
+        return summary is None or summary.client in far_out([*others, summary])
 
-    def _fits(self, summary: Summary) -> bool:
+    def _taken(self, message: Summary | Message) -> Summary | None:
         try:
-            self.agreement.read_summary(summary.to_message())
+            return self.agreement.read_summary(message if isinstance(message, Message) else message.to_message())
         except BadMessage:
-            return False
-        return True
+            return None
 
 
 def digits_at_eight_sites(seed: int) -> Federation:
@@ -156,7 +157,8 @@ def digits_at_eight_sites(seed: int) -> Federation:
 def lie(summary: Summary, centroids: FloatArray, mass: FloatArray) -> Summary:
     """Another summary of the same site, with moments that agree with it."""
     mean = np.average(centroids, axis=0, weights=mass)
-    squares = mass @ (centroids - mean) ** 2
+    within = 0.0 if summary.shape is None else diagonal_of(summary.shape)
+    squares = mass @ (centroids - mean) ** 2 + mass.sum() * within
     return replace(
         summary, centroids=centroids, mass=mass.astype(np.int64), moments=Moments(float(mass.sum()), mean, squares)
     )
@@ -198,13 +200,20 @@ def huge_magnitudes(summary: Summary) -> Summary:
     return lie(summary, summary.centroids * 1e9, np.full(len(summary.centroids), 50.0))
 
 
-ATTACKS: Mapping[str, Callable[[Summary], Summary]] = {
+def two_faces(summary: Summary) -> Message:
+    """Centroids thirty times as far out, beside moments that look honest."""
+    message = summary.to_message()
+    return Message(message.kind, {**message.arrays, "centroids": summary.centroids * 30.0}, message.facts)
+
+
+ATTACKS: Mapping[str, Callable[[Summary], Summary | Message]] = {
     "far corner": far_corner,
     "huge counts": huge_counts,
     "one huge count": one_huge_count,
     "thousands of uniform points": thousands_of_points,
     "uniform points, as many as allowed": points_everywhere,
     "huge magnitudes": huge_magnitudes,
+    "far out beside honest moments": two_faces,
 }
 
 
