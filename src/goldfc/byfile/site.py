@@ -4,12 +4,15 @@ What stays at the site is in a folder `.goldfc` beside the data, for its owner a
 micro-cluster, and a ledger of every message that was made.
 """
 
+import csv
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_dura
 PRIVATE_FOLDER = ".goldfc"
 LEDGER = "ledger.jsonl"
 ROW_DIGEST_BYTES = 16
+LABEL_COLUMNS = ("cluster", "certainty", "found_by", "far")
 
 
 @dataclass(frozen=True)
@@ -248,6 +252,21 @@ def label_table(table: Table, model: Model, data: Path) -> Labels:
         known = places >= 0
         cluster[known], certainty[known] = own[places[known]], sure[places[known]]
     return spread_out(Labels(table.ids, cluster, certainty, known, far & ~known), table.kept)
+
+
+def labels_text(labels: Labels, id_name: str) -> str:
+    """As CSV."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([id_name, *LABEL_COLUMNS])
+    for row, cluster, certainty, summarised, far in zip(
+        labels.ids, labels.cluster, labels.certainty, labels.summarised, labels.far, strict=True
+    ):
+        found_by = "none" if cluster < 0 else "micro-cluster" if summarised else "nearest"
+        sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
+        is_far = "" if cluster < 0 else "yes" if far else "no"
+        writer.writerow([row, "" if cluster < 0 else cluster, sure, found_by, is_far])
+    return text.getvalue()
 
 
 def has_sent(data: Path) -> bool:

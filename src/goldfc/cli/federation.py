@@ -1,12 +1,9 @@
 """The federation by files, command by command."""
 
-import csv
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +16,6 @@ from goldfc.cli.shared import console, main, printable, progress_bar
 if TYPE_CHECKING:
     from goldfc.byfile.folder import Event, Folder, Status
     from goldfc.byfile.influence import LeftOut
-    from goldfc.byfile.site import Labels
     from goldfc.protocol.agreement import Agreement
     from goldfc.protocol.audit import Audit
     from goldfc.protocol.envelope import PrivateKey
@@ -195,7 +191,7 @@ def label(
     key_file: Path | None,
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
-    from goldfc.byfile.site import has_sent, label_table, open_model
+    from goldfc.byfile.site import has_sent, label_table, labels_text, open_model
     from goldfc.byfile.tables import as_table, read_raw
     from goldfc.errors import BadSettings
     from goldfc.protocol.wire import read_message, write_durably
@@ -224,21 +220,6 @@ def label(
         say(f"{far} of them are far from every cluster (column far): nobody sent anything like them.")
     if without := int((labels.cluster < 0).sum()):
         say(f"{without} rows have missing values, and so no cluster.")
-
-
-def labels_text(labels: "Labels", id_name: str) -> str:
-    """As CSV."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([id_name, "cluster", "certainty", "found_by", "far"])
-    for row, cluster, certainty, summarised, far in zip(
-        labels.ids, labels.cluster, labels.certainty, labels.summarised, labels.far, strict=True
-    ):
-        found_by = "none" if cluster < 0 else "micro-cluster" if summarised else "nearest"
-        sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
-        is_far = "" if cluster < 0 else "yes" if far else "no"
-        writer.writerow([row, "" if cluster < 0 else cluster, sure, found_by, is_far])
-    return text.getvalue()
 
 
 @main.command()
@@ -500,7 +481,9 @@ def is_message(head: bytes) -> bool:
 
 def is_label_file(head: bytes) -> bool:
     """Whether a file looks like labels."""
-    return b",cluster,certainty,found_by,far\n" in head
+    from goldfc.byfile.site import LABEL_COLUMNS
+
+    return ",".join(("", *LABEL_COLUMNS)).encode() + b"\n" in head
 
 
 def is_page(head: bytes) -> bool:

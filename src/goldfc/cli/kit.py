@@ -1,0 +1,43 @@
+"""The deployment kit of a live federation."""
+
+from pathlib import Path
+
+import click
+
+from goldfc.cli.shared import console, main
+
+
+@main.command("flower-kit")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--name", required=True, help="The federation's name, such as wards.")
+@click.option(
+    "--host", "hosts", multiple=True, required=True, help="How nodes call the server; more names, more of these."
+)
+@click.option("--node", "nodes", multiple=True, required=True, help="A site's name; one of these for each site.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True)
+def flower_kit(folder: Path, name: str, hosts: tuple[str, ...], nodes: tuple[str, ...], port: int) -> None:
+    """Write certificates, keys, start scripts and units for a live federation on Flower into FOLDER."""
+    from goldfc.errors import BadSettings
+    from goldfc.flower.kit import write_kit
+    from goldfc.protocol.terms import plain_name
+
+    for one in (name, *nodes):
+        try:
+            plain_name(one)
+        except ValueError as error:
+            raise BadSettings(f"The name {one!r} {error}.") from error
+    write_kit(folder, name, hosts, nodes, port)
+    for part, what in (
+        ("ca", "signs certificates: keep it offline"),
+        ("server", "for the machine with the SuperLink: start-superlink.sh, and nginx.conf to let nodes in"),
+        ("operator", "for whoever starts rounds: register-nodes.sh once, then goldfc federate"),
+        *(
+            (
+                f"nodes/{node}",
+                "for this site: add federation.toml and data.csv (and key=... in start-supernode.sh, if sealed), then start it",
+            )
+            for node in nodes
+        ),
+    ):
+        console.print(f"{folder / part}  {what}", highlight=False, soft_wrap=True)
+    console.print("docs/flower.md says what each step protects.", highlight=False)

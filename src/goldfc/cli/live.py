@@ -1,0 +1,353 @@
+"""The live federation: one command that has Flower run a round, and says what happens. It only starts processes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from goldfc.cli.federation import A_FILE, K_OPTION, say
+from goldfc.cli.shared import main
+
+if TYPE_CHECKING:
+    from goldfc.flower.job import Job, Status
+
+# Flower starts and ends a run in a few seconds; it gets so many before we give up on it.
+OVERHEAD = 60.0
+MOST_SECONDS_PER_COMMAND = 60.0
+MOST_SECONDS_TO_END = 20.0
+MOST_FAILURES = 3
+LOOK, ASK_FLOWER = 0.2, 5.0
+SIMULATION_LOG = "simulation.log"
+TABLES = {".csv", ".tsv", ".tab", ".parquet"}
+APP = """[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "goldfc-round"
+version = "1.0.0"
+license = "Apache-2.0"
+description = "One round of goldfc: the program is in the goldfc that every site has installed."
+dependencies = []
+[tool.hatch.build.targets.wheel]
+packages = ["."]
+[tool.flwr.app]
+publisher = "goldfc"
+[tool.flwr.app.components]
+serverapp = "goldfc.flower.server_app:app"
+clientapp = "goldfc.flower.client_app:app"
+[tool.flwr.app.config]
+job = ""
+"""
+
+
+@main.command()
+@click.argument("federation", type=A_FILE)
+@click.option("--connection", help="The SuperLink, by its name in Flower's config.toml.")
+@click.option("--simulate", type=click.IntRange(1), metavar="N", help="No SuperLink: N virtual sites, on this machine.")
+@click.option("--data", type=A_FILE, help="With --simulate: a folder of tables, one per site, which is named after it.")
+@click.option("-o", "--out", type=A_FILE, required=True, help="A folder for the model and who took part.")
+@click.option("--expect", type=click.IntRange(1), help="How many sites to wait for.  [default: all that are listed]")
+@click.option("--join", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, metavar="SECONDS")
+@click.option("--answer", type=click.FloatRange(0, min_open=True), default=600.0, show_default=True, metavar="SECONDS")
+@K_OPTION
+@click.option("--key", "key_file", type=A_FILE, help="The server's private key, where messages are sealed.")
+def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
+    federation: Path,
+    connection: str | None,
+    simulate: int | None,
+    data: Path | None,
+    out: Path,
+    expect: int | None,
+    join: float,
+    answer: float,
+    clusters: int | None,
+    key_file: Path | None,
+) -> None:
+    """Run a live round of FEDERATION over Flower, on the SuperLink's machine.
+
+    Sites get --join seconds to join and --answer seconds for each of their two answers. Who is silent, refuses or
+    sends what cannot be used is left out and named; with fewer sites than least_clients in FEDERATION it fails.
+    """
+    from goldfc.flower.job import JOB, STATUS, Job
+
+    if (connection is None) == (simulate is None) or (simulate is None) != (data is None):
+        raise click.UsageError("Name either a --connection, or --simulate N and the folder of its --data.")
+    tables = tables_in(data, simulate) if data is not None and simulate is not None else ()
+    job = Job(
+        federation=str(federation.absolute()),
+        out=str(out.absolute()),
+        key=None if key_file is None else str(key_file.absolute()),
+        clusters=clusters,
+        expect=expect or simulate or how_many_are_listed(federation),
+        join=join,
+        answer=answer,
+        tables=tables,
+    )
+    job.load()  # what does not fit is told before anybody is asked
+    flwr = flower_program()
+    out.mkdir(parents=True, exist_ok=True)
+    (out / STATUS).unlink(missing_ok=True)
+    job.write(out / JOB)
+    with started(flwr, connection, out / JOB) if connection else simulated(out / JOB) as run:
+        status = follow(run, out / STATUS, job)
+        await_end(run)
+    show_end(status, out)
+
+
+def tables_in(folder: Path, count: int) -> tuple[str, ...]:
+    """The first so many tables of a folder."""
+    from goldfc.errors import BadSettings
+
+    found = [path for path in sorted(folder.glob("*")) if path.suffix in TABLES and not path.stem.endswith(".labels")]
+    if len(found) < count:
+        raise BadSettings(f"{folder} has {len(found)} tables, and {count} sites are to be simulated.")
+    return tuple(str(path.absolute()) for path in found[:count])
+
+
+def how_many_are_listed(federation: Path) -> int:
+    """All sites of the federation file."""
+    from goldfc.protocol.agreement import read_agreement
+
+    count = len(read_agreement(federation).clients)
+    if not count:
+        raise click.UsageError(f"{federation.name} lists no clients, so say with --expect how many to wait for.")
+    return count
+
+
+# --- Flower's own program ---
+
+
+class Run(Protocol):
+    """A run of Flower's."""
+
+    def state(self) -> str:
+        """Such as running, finished:completed or finished:failed."""
+        ...
+
+    def stop(self) -> None:
+        """End it, if it has not ended."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinkRun:
+    """A run on a SuperLink."""
+
+    flwr: str
+    connection: str
+    identity: str
+
+    def state(self) -> str:
+        """What the SuperLink says."""
+        told = ask_flower(self.flwr, "list", self.connection, "--run-id", self.identity)
+        return str(told["runs"][0]["status"])
+
+    def stop(self) -> None:
+        """Have the SuperLink end it; if that is gone, so is the run."""
+        with suppress(subprocess.TimeoutExpired):
+            command = [self.flwr, "stop", self.identity, self.connection]
+            subprocess.run(command, env=quiet(), capture_output=True, timeout=MOST_SECONDS_PER_COMMAND, check=False)  # noqa: S603
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """A run on the simulation engine: a process of ours."""
+
+    process: "subprocess.Popen[bytes]"
+
+    def state(self) -> str:
+        """Whether it runs."""
+        return "running" if self.process.poll() is None else "finished"
+
+    def stop(self) -> None:
+        """End it and its children: first asked, then made to."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(MOST_SECONDS_TO_END)
+
+
+def flower_program() -> str:
+    """Where `flwr` is: beside this Python, or anywhere."""
+    from goldfc.errors import BadSettings
+
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    found = shutil.which("flwr", path=path)
+    if found is None:
+        raise BadSettings("Flower is not here; install goldfc[flower].")
+    return found
+
+
+def quiet() -> dict[str, str]:
+    """This process's environment, with what keeps Flower offline."""
+    from goldfc.flower.kit import QUIET
+
+    return {**os.environ, **QUIET}
+
+
+def ask_flower(flwr: str, *words: str) -> dict[str, Any]:
+    """What Flower's program says, as JSON; its exit code alone says little."""
+    from goldfc.errors import GoldError
+
+    command = [flwr, *words, "--format", "json"]
+    try:
+        done = subprocess.run(  # noqa: S603 (found above, or by the test)
+            command, env=quiet(), capture_output=True, text=True, timeout=MOST_SECONDS_PER_COMMAND, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise GoldError(f"`flwr {words[0]}` did not end within {MOST_SECONDS_PER_COMMAND:.0f} s.") from error
+    told = json_in(done.stdout)
+    if told is None or not told.get("success"):
+        reason = (told or {}).get("error-message") or done.stderr or done.stdout
+        raise GoldError(f"`flwr {words[0]}` failed: {' '.join(str(reason).split())[:500]}")
+    return told
+
+
+def json_in(text: str) -> dict[str, Any] | None:
+    """The first JSON object in a text."""
+    decoder = json.JSONDecoder()
+    for place in (place for place, sign in enumerate(text) if sign == "{"):
+        try:
+            value, _ = decoder.raw_decode(text[place:])
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+@contextmanager
+def started(flwr: str, connection: str, job: Path) -> Iterator[Run]:
+    """A run of our app; it is stopped if we do not get to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = Path(folder) / "goldfc-round"
+        app.mkdir()
+        (app / "pyproject.toml").write_text(APP, encoding="utf-8")
+        settings = Path(folder) / "settings.toml"
+        settings.write_text(f"job = {json.dumps(str(job.absolute()))}\n", encoding="utf-8")
+        told = ask_flower(flwr, "run", str(app), connection, "--run-config", str(settings))
+    run = LinkRun(flwr, connection, str(told["run-id"]))
+    try:
+        yield run
+    except BaseException:
+        run.stop()
+        raise
+
+
+@contextmanager
+def simulated(job: Path) -> Iterator[Run]:
+    """A run on the simulation engine; whatever happens, it has ended afterwards."""
+    command = [sys.executable, "-m", "goldfc.flower.simulate", str(job.absolute())]
+    with job.with_name(SIMULATION_LOG).open("wb") as log:
+        process = subprocess.Popen(command, env=quiet(), stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+    run = SimulatedRun(process)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+# --- what a person sees ---
+
+
+def follow(run: Run, file: Path, job: "Job") -> "Status":
+    """Say what happens until it is over."""
+    from goldfc.errors import GoldError
+    from goldfc.flower.job import Status
+
+    say(f"Waiting for {job.expect} sites to join, {job.join:g} s at the most.")
+    most = job.join + 2 * job.answer + OVERHEAD
+    deadline, ask_again, before = time.monotonic() + most, time.monotonic() + ASK_FLOWER, None
+    patient = Patient(run)
+    while True:
+        status = Status.read(file) if file.is_file() else None
+        if status is not None and status != before:
+            for line in news(before or Status(expected=job.expect), status):
+                say(line)
+            before = status
+        if status is not None and status.is_over:
+            return status
+        if time.monotonic() >= deadline:
+            raise GoldError(f"The round did not end within {most:.0f} s, and was stopped.")
+        if time.monotonic() >= ask_again:
+            if patient.has_ended() and not (file.is_file() and Status.read(file).is_over):
+                raise GoldError(
+                    "Flower ended the run before the round was over; its log says why (`flwr log`, or simulation.log)."
+                )
+            ask_again = time.monotonic() + ASK_FLOWER
+        time.sleep(LOOK)
+
+
+@dataclass
+class Patient:
+    """Asks Flower about a run; that it cannot be asked once or twice may be the network."""
+
+    run: Run
+    failures: int = 0
+
+    def has_ended(self) -> bool:
+        """Whether Flower says so."""
+        from goldfc.errors import GoldError
+
+        try:
+            ended = self.run.state().startswith("finished")
+        except GoldError:
+            self.failures += 1
+            if self.failures >= MOST_FAILURES:
+                raise
+            return False
+        self.failures = 0
+        return ended
+
+
+def await_end(run: Run) -> None:
+    """Leave nothing running: Flower ends a run a little after its program. The result is there in any case."""
+    from goldfc.errors import GoldError
+
+    deadline = time.monotonic() + MOST_SECONDS_TO_END
+    with suppress(GoldError):
+        while not run.state().startswith("finished") and time.monotonic() < deadline:
+            time.sleep(LOOK)
+
+
+def news(before: "Status", now: "Status") -> Iterator[str]:
+    """What happened in between."""
+    if now.joined != before.joined:
+        yield f"Joined: {now.joined} of {now.expected}."
+    yield from (f"Answered: {client}." for client in added(before.accepted, now.accepted))
+    yield from (f"Refused: {who}: {now.refused[who]}." for who in added(before.refused, now.refused))
+    yield from (f"Silent: {who}." for who in added(before.silent, now.silent))
+    if new := added(before.missing, now.missing):
+        yield f"Missing of those that are listed: {', '.join(new)}."
+    yield from (f"Left out: {who}: {now.left_out[who]}" for who in added(before.left_out, now.left_out))
+    yield from (f"Labelled: {client}." for client in added(before.labelled, now.labelled))
+
+
+def added(before: Sequence[str] | Mapping[str, str], now: Sequence[str] | Mapping[str, str]) -> list[str]:
+    """Who is new."""
+    return [who for who in now if who not in before]
+
+
+def show_end(status: "Status", out: Path) -> None:
+    """The result, or the error that the server's program ended with."""
+    from goldfc import errors
+    from goldfc.flower.job import MODEL
+
+    if status.trouble is not None:
+        kind = getattr(errors, status.trouble.kind, errors.GoldError)
+        raise kind(status.trouble.sentence)
+    for client, why in status.unlabelled.items():
+        say(f"Not labelled: {client}: {why}. It can label by file, with the model.")
+    say(f"{out / MODEL}: made with {len(status.took_part)} sites: {', '.join(status.took_part)}.")

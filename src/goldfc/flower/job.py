@@ -1,0 +1,102 @@
+"""What a live round is to do, and how it stands: files at the server, between `goldfc federate` and the ServerApp.
+
+They are files because a run's own settings go to every node, and where the server has its key is none of their
+business: they learn where the job is, and nothing else.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from goldfc.errors import BadSettings
+from goldfc.protocol.agreement import FILE, Agreement, read_agreement
+from goldfc.protocol.envelope import PrivateKey
+from goldfc.protocol.terms import Strict, first_complaint
+from goldfc.protocol.wire import write_durably
+
+JOB, STATUS = "job.json", "status.json"
+MODEL, ACCEPTED, SEALED, SITES = "global.model", "accepted", "sealed", "sites"
+
+Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)]
+Names = Annotated[tuple[str, ...], Field(strict=False)]
+Reasons = dict[str, str]
+State = Literal["joining", "summarizing", "fusing", "labelling", "done", "failed"]
+
+
+class Paper(Strict):
+    """Something that is handed over as a file."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """From its file."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise BadSettings(f"{path} cannot be read ({error.strerror}).") from error
+        except ValidationError as error:
+            raise BadSettings(f"{path.name} is not as it should be: {first_complaint(error)}.") from error
+
+    def write(self, path: Path) -> None:
+        """Whole or not at all."""
+        write_durably(path, self.model_dump_json(indent=1).encode() + b"\n", private=True)
+
+
+class Job(Paper):
+    """A round to run; paths are those of the server's machine."""
+
+    federation: str
+    out: str
+    key: str | None = None
+    clusters: Annotated[int, Field(ge=1)] | None = None
+    expect: Annotated[int, Field(ge=1)]
+    join: Seconds = 60.0
+    answer: Seconds = 600.0
+    tables: Names = ()  # of the sites, where they are simulated
+
+    def load(self) -> tuple[Agreement, PrivateKey | None]:
+        """What was agreed on, and the server's key where messages are sealed; refused if they do not fit the job."""
+        agreement = read_agreement(Path(self.federation))
+        key = None if self.key is None else PrivateKey.read(Path(self.key))
+        if agreement.sealed and key is None:
+            raise BadSettings("Messages are sealed: name the server's private key with --key.")
+        if key is not None and agreement.server.key != key.public.text:
+            raise BadSettings(f"This is not the server's key in {FILE}.")
+        if self.expect < (least := agreement.limits.least_clients):
+            raise BadSettings(f"{self.expect} sites are expected, but at least {least} are agreed on in {FILE}.")
+        if self.tables and agreement.sealed:
+            raise BadSettings(f"A simulation has no private keys of the sites; use a {FILE} without keys.")
+        return agreement, key
+
+
+class Trouble(Strict):
+    """Why a round failed: the name of an error of goldfc, and its sentence."""
+
+    kind: str
+    sentence: str
+
+
+class Status(Paper):
+    """How a round stands: who is there, and what became of everybody."""
+
+    state: State = "joining"
+    expected: int
+    joined: int = 0
+    accepted: Names = ()  # clients whose summary was accepted
+    refused: Reasons = Field(default_factory=dict)  # who did not, or could not be used, and why
+    silent: Names = ()
+    missing: Names = ()  # clients that are listed, and whose summary is not in
+    left_out: Reasons = Field(default_factory=dict)
+    labelled: Names = ()
+    unlabelled: Reasons = Field(default_factory=dict)
+    trouble: Trouble | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in {"done", "failed"}
+
+    @property
+    def took_part(self) -> tuple[str, ...]:
+        """Whose summaries are in the model."""
+        return tuple(client for client in self.accepted if client not in self.left_out)

@@ -1,0 +1,86 @@
+"""What crosses on Flower: our own bytes and a few words, in one record.
+
+A refusal crosses as one of a few known words, never as a text: what a site's error says may hold a value of a row.
+"""
+
+from dataclasses import dataclass
+
+from flwr.app import ConfigRecord, Message, RecordDict
+
+from goldfc.errors import AuditRefused, BadMessage, BadRows, BadSettings
+from goldfc.protocol.agreement import Agreement
+from goldfc.protocol.message import canonical_json
+from goldfc.protocol.terms import as_facts, plain_name
+
+RECORD = "goldfc"
+SUMMARIZE, LABEL = "summarize", "label"
+
+# What a node may say of its refusal, and what that means. More special ones first.
+REFUSALS: tuple[tuple[type[Exception], str, str], ...] = (
+    (AuditRefused, "audit", "its audit refused: the message would give away too much"),
+    (BadMessage, "message", "what it was sent, or would send, does not fit its own federation file"),
+    (BadRows, "rows", "its table cannot be used as it is; its own log says where"),
+    (BadSettings, "settings", "its settings are not as they must be; its own log says which"),
+    (OSError, "disk", "it could not read or write a file of its own; its own log says which"),
+    (Exception, "other", "something went wrong there; its own log says what"),
+)
+SENTENCES = {word: sentence for _, word, sentence in REFUSALS}
+
+
+def word_for(error: Exception) -> str:
+    """All that may leave of an error."""
+    return next(word for kind, word, _ in REFUSALS if isinstance(error, kind))
+
+
+def fingerprint(agreement: Agreement) -> str:
+    """What both sides must have agreed on for a summary to be of use: the task and the terms, always in one form."""
+    return canonical_json([agreement.way.task.to_message().header, as_facts(agreement.terms)])
+
+
+def packed(**facts: str | bytes) -> RecordDict:
+    """As it travels."""
+    return RecordDict({RECORD: ConfigRecord(dict(facts))})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a node says: who it is, and its message or why there is none; neither where nothing is to be said."""
+
+    client: str
+    body: bytes = b""
+    refusal: str = ""
+
+    def to_records(self) -> RecordDict:
+        """As it travels."""
+        return packed(client=self.client, body=self.body, refusal=self.refusal)
+
+    @classmethod
+    def from_message(cls, message: Message) -> "Answer":
+        """From a stranger."""
+        try:
+            record = message.content.config_records[RECORD]
+            client, body, refusal = record["client"], record["body"], record["refusal"]
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise BadMessage("its answer is none that goldfc gives") from error
+        if not (isinstance(client, str) and isinstance(body, bytes) and isinstance(refusal, str)):
+            raise BadMessage("its answer is none that goldfc gives")
+        return cls(named(client), body, refusal if refusal in SENTENCES or not refusal else "other")
+
+
+def named(client: str) -> str:
+    """The name that a stranger gives itself, if it is one."""
+    try:
+        return plain_name(client)
+    except ValueError:
+        return ""
+
+
+def read_question(message: Message, fact: str) -> str | bytes:
+    """What the server sent, as it is named."""
+    try:
+        value = message.content.config_records[RECORD][fact]
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise BadMessage("The server's message is none that goldfc sends.") from error
+    if not isinstance(value, str | bytes):
+        raise BadMessage("The server's message is none that goldfc sends.")
+    return value

@@ -1,0 +1,85 @@
+"""Flower's ServerApp: the server program of every federation, `run_round`, over Flower's grid."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from goldfc.errors import GoldError
+from goldfc.flower.exchange import Exchange, Patience
+from goldfc.flower.job import ACCEPTED, MODEL, SEALED, STATUS, Job, Status, Trouble
+from goldfc.flower.port import GridPort, Hands
+from goldfc.protocol.federation import generator
+from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.server import Round, run_round
+from goldfc.protocol.wire import encode, write_durably
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """One round, as the job file says that the run's settings name."""
+    run_job(grid, Job.read(Path(str(context.run_config["job"]))))
+
+
+def run_job(grid: Grid, job: Job) -> Round:
+    """One round; how it stands is in the status file all along, also when it fails."""
+    out = Path(job.out)
+    status = Status(expected=job.expect)
+
+    def tell(news: Status) -> None:
+        nonlocal status
+        status = news
+        news.write(out / STATUS)
+
+    try:
+        tell(status)
+        return run_live(grid, job, tell)
+    except Exception as error:
+        tell(status.model_copy(update={"state": "failed", "trouble": trouble_of(error)}))
+        raise
+
+
+def trouble_of(error: Exception) -> Trouble:
+    """What a person is told; the log has the rest."""
+    if isinstance(error, GoldError):
+        return Trouble(kind=type(error).__name__, sentence=str(error))
+    return Trouble(
+        kind="GoldError", sentence=f"The server's program failed ({type(error).__name__}): `flwr log` shows it."
+    )
+
+
+def run_live(grid: Grid, job: Job, tell: Callable[[Status], None]) -> Round:
+    """One round with the nodes of a grid."""
+    agreement, key = job.load()
+    keeper = Keeper(Path(job.out), private=agreement.sealed)
+    exchange = Exchange(grid, Patience(job.expect, job.join, job.answer))
+    port = GridPort(exchange, agreement, key, Hands(keeper.keep, keeper.deliver, tell))
+    return run_round(port, job.clusters, agreement.way, generator(agreement.seed, "server"))
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Where the server keeps what came and what it made, as in a federation by files."""
+
+    out: Path
+    private: bool
+
+    def keep(self, summary: Summary, body: bytes) -> None:
+        """A summary, before it is spoken of."""
+        write_durably(self._folder(ACCEPTED) / f"{summary.client}.summary", body, private=self.private)
+
+    def deliver(self, model: Model, letters: Mapping[str, bytes]) -> None:
+        """The model, before it is sent; where it is sealed, also as each client gets it."""
+        if self.private:
+            for client, letter in letters.items():
+                write_durably(self._folder(SEALED) / f"{client}.model", letter)
+        write_durably(self.out / MODEL, encode(model.to_message()), private=self.private)
+
+    def _folder(self, name: str) -> Path:
+        folder = self.out / name
+        folder.mkdir(exist_ok=True)
+        return folder

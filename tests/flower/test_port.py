@@ -1,0 +1,391 @@
+"""A round over Flower's grid: the same bytes as by file, and who does not play along is named and left out."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
+
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.serverapp import Grid
+
+from flower.fake import FakeGrid, Node, error, real, records, silent
+from flower.loopback import write_site
+from goldfc.byfile.folder import fuse_files
+from goldfc.cli import main
+from goldfc.errors import BadSettings, TooFewClients
+from goldfc.flower import client_app
+from goldfc.flower.job import Job, Status
+from goldfc.flower.records import SENTENCES, fingerprint
+from goldfc.flower.server_app import run_job
+from goldfc.protocol.agreement import Agreement, Limits, Site
+from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.wire import decode, encode
+from sites import NAMES, Keys, agreement, bodies, write_agreement
+
+WHAT = agreement()
+
+
+def job_in(folder: Path, what: Agreement, *, expect: int, key: Path | None = None) -> Job:
+    """A job in a folder of the server's own."""
+    server = folder / "server"
+    server.mkdir()
+    write_agreement(server, what)
+    return Job(
+        federation=str(server / "federation.toml"),
+        out=str(server),
+        key=None if key is None else str(key),
+        clusters=3,
+        expect=expect,
+        join=0.3,
+        answer=0.3,
+    )
+
+
+def sites_in(folder: Path, what: Agreement = WHAT, names: Sequence[str] = NAMES) -> dict[str, dict[str, str | Path]]:
+    """The settings of some sites."""
+    return {
+        name: {"data": write_site(folder / name, number, what), "client": name} for number, name in enumerate(names)
+    }
+
+
+def nodes_of(sites: dict[str, dict[str, str | Path]]) -> list[Node]:
+    return [real(**settings) for settings in sites.values()]
+
+
+def grid_of(nodes: Sequence[Node]) -> FakeGrid:
+    return FakeGrid(dict(enumerate(nodes, start=100)))
+
+
+def status_in(folder: Path) -> Status:
+    return Status.read(folder / "server" / "status.json")
+
+
+def round_of(folder: Path, nodes: Sequence[Node], what: Agreement = WHAT) -> Status:
+    """How a round ends in which two honest sites take part, and some others."""
+    honest = nodes_of(sites_in(folder, what, NAMES[:2]))
+    grid = grid_of([*honest, *nodes])
+    result = run_job(grid, job_in(folder, what, expect=len(grid.nodes)))
+    status = status_in(folder)
+    assert status.state == "done"
+    assert status.took_part == result.model.clients
+    assert status.labelled == status.took_part
+    return status
+
+
+def by_file(folder: Path, what: Agreement, n_clusters: int | None = 3) -> bytes:
+    """The model that `fuse_files` makes of what the server kept."""
+    found: list[Model] = []
+    kept = sorted((folder / "server" / "accepted").glob("*.summary"))
+    summaries = [Summary.from_message(decode(path.read_bytes())) for path in kept]
+    fuse_files(summaries, what, n_clusters, found.append)
+    return encode(found[0].to_message())
+
+
+def command(*words: object) -> None:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+
+
+def test_summaries_model_and_labels_are_those_of_a_federation_by_files(tmp_path: Path) -> None:
+    sites = sites_in(tmp_path)
+    run_job(grid_of(nodes_of(sites)), job_in(tmp_path, WHAT, expect=4))
+    server, files = tmp_path / "server", tmp_path / "files"
+    for name in NAMES:
+        write_site(files / name, NAMES.index(name), WHAT)
+        command("summarize", files / name / "data.csv", "-o", files / f"{name}.summary")
+        assert (files / f"{name}.summary").read_bytes() == (server / "accepted" / f"{name}.summary").read_bytes()
+    summaries = [files / f"{name}.summary" for name in NAMES]
+    federation = server / "federation.toml"
+    command("fuse", *summaries, "-k", 3, "-o", files / "global.model", "--federation", federation)
+    assert (files / "global.model").read_bytes() == (server / "global.model").read_bytes()
+    for name in NAMES:
+        data = files / name / "data.csv"
+        command("label", data, "--model", files / "global.model", "-o", files / f"{name}.csv")
+        assert (files / f"{name}.csv").read_bytes() == (tmp_path / name / "data.labels.csv").read_bytes()
+
+
+def test_where_there_are_keys_everything_crosses_in_envelopes_and_the_model_is_the_same(tmp_path: Path) -> None:
+    keys = Keys.new()
+    what = keys.agreement()
+    sites = sites_in(tmp_path, what)
+    keys.server.write(tmp_path / "server.key")
+    for name, key in keys.clients.items():
+        key.write(tmp_path / f"{name}.key")
+        sites[name]["key"] = tmp_path / f"{name}.key"
+    grid = grid_of(nodes_of(sites))
+    run_job(grid, job_in(tmp_path, what, expect=4, key=tmp_path / "server.key"))
+    assert (tmp_path / "server" / "global.model").read_bytes() == by_file(tmp_path, what)
+    assert status_in(tmp_path).labelled == NAMES
+    for reply in grid.replies:
+        body = reply.content.config_records["goldfc"]["body"]
+        assert isinstance(body, bytes)
+        assert not body or body.startswith(b"goldfc sealed")
+    assert sorted(path.stem for path in (tmp_path / "server" / "sealed").iterdir()) == list(NAMES)
+
+
+def test_it_waits_until_all_that_are_expected_have_joined(tmp_path: Path) -> None:
+    grid = grid_of(nodes_of(sites_in(tmp_path)))
+    grid.joined = [0, 1, 1, 3, 2]
+    job = job_in(tmp_path, WHAT, expect=4).model_copy(update={"join": 30.0})
+    assert len(run_job(grid, job).summaries) == 4
+
+
+def test_it_goes_on_without_those_who_have_not_joined_in_time_if_enough_have(tmp_path: Path) -> None:
+    grid = grid_of(nodes_of(sites_in(tmp_path, names=NAMES[:2])))
+    assert len(run_job(grid, job_in(tmp_path, WHAT, expect=4)).summaries) == 2
+    assert (status_in(tmp_path).joined, status_in(tmp_path).expected) == (2, 4)
+
+
+@pytest.mark.parametrize("others", [[], [silent], [error(2, "boom")]])
+def test_with_too_few_it_fails_and_says_so(tmp_path: Path, others: list[Node]) -> None:
+    grid = grid_of([*nodes_of(sites_in(tmp_path, names=NAMES[:1])), *others])
+    begin = time.monotonic()
+    with pytest.raises(TooFewClients):
+        run_job(grid, job_in(tmp_path, WHAT, expect=2))
+    assert time.monotonic() - begin < 10.0
+    status = status_in(tmp_path)
+    assert status.state == "failed"
+    assert status.trouble is not None
+    assert status.trouble.kind == "TooFewClients"
+    assert not (tmp_path / "server" / "global.model").exists()
+
+
+def test_a_node_that_never_answers_is_named_and_left_out(tmp_path: Path) -> None:
+    status = round_of(tmp_path, [silent])
+    assert status.silent == ("node 102",)
+    assert status.took_part == NAMES[:2]
+
+
+def test_who_is_listed_and_not_in_is_named_also_where_only_a_node_is_known_to_be_silent(tmp_path: Path) -> None:
+    what = agreement(clients=tuple(Site(name=name) for name in NAMES[:3]))
+    status = round_of(tmp_path, [silent], what)
+    assert (status.silent, status.missing) == (("node 102",), ("south",))
+
+
+def test_a_node_that_flower_does_not_take_a_message_for_is_silent(tmp_path: Path) -> None:
+    grid = grid_of(nodes_of(sites_in(tmp_path)))
+    grid.refuses_to_push = frozenset({103})
+    run_job(grid, job_in(tmp_path, WHAT, expect=4))
+    assert status_in(tmp_path).silent == ("node 103",)
+
+
+def test_what_an_error_of_flower_says_is_not_repeated(tmp_path: Path) -> None:
+    status = round_of(tmp_path, [error(2, "<class 'ValueError'>:<'could not convert JANE DOE'>"), error(5, "gone")])
+    assert status.refused == {"node 102": SENTENCES["other"], "node 103": "it went away"}
+
+
+def test_a_node_whose_audit_fails_answers_with_a_refusal_and_no_data(tmp_path: Path) -> None:
+    data = write_site(tmp_path / "clones", 0, WHAT)
+    data.write_text("age,pressure\n" + "30.5,110.25\n" * 60, encoding="utf-8")
+    status = round_of(tmp_path, [real(data=data, client="clones")])
+    assert status.refused == {"clones (node 102)": SENTENCES["audit"]}
+    assert not (tmp_path / "clones" / ".goldfc" / "clones.summary").exists()
+
+
+def test_a_site_may_accept_the_risk_for_itself(tmp_path: Path) -> None:
+    data = write_site(tmp_path / "clones", 0, WHAT)
+    data.write_text("age,pressure\n" + "30.5,110.25\n" * 60, encoding="utf-8")
+    status = round_of(tmp_path, [real(data=data, client="clones", accept_risk=True)])
+    assert status.took_part == ("clones", *NAMES[:2])
+
+
+def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad_value = write_site(tmp_path / "secret-value", 0, WHAT)
+    bad_value.write_text("age,pressure\n30,SECRET-77\n", encoding="utf-8")
+    nodes = [
+        real(data=bad_value, client="a"),
+        real(data=tmp_path / "secret-path" / "data.csv", client="b", federation=bad_value.with_name("federation.toml")),
+        real(data=tmp_path / "secret-path" / "data.csv", client="c"),
+        real(client="d"),
+        real(data=bad_value, client="../secret-name"),
+    ]
+    grid = grid_of(nodes)
+    with pytest.raises(TooFewClients):
+        run_job(grid, job_in(tmp_path, WHAT, expect=5))
+    assert len(grid.replies) == 5
+    assert b"secret" not in grid.crossed.lower()
+    assert status_in(tmp_path).refused == {
+        "a (node 100)": SENTENCES["rows"],
+        "b (node 101)": SENTENCES["rows"],
+        "c (node 102)": SENTENCES["settings"],
+        "d (node 103)": SENTENCES["settings"],
+        "node 104": SENTENCES["settings"],
+    }
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("SECRET-78")
+
+    monkeypatch.setattr(client_app, "draft_summary", fails)
+    grid = grid_of(nodes_of(sites_in(tmp_path / "more")))
+    with pytest.raises(TooFewClients):
+        run_job(grid, job_in(tmp_path / "more", WHAT, expect=4))
+    assert set(status_in(tmp_path / "more").refused.values()) == {SENTENCES["other"]}
+    assert b"SECRET" not in grid.crossed
+
+
+def test_of_two_nodes_with_one_name_the_first_is_kept_and_the_conflict_told(tmp_path: Path) -> None:
+    twin = write_site(tmp_path / "twin", 3, WHAT)
+    status = round_of(tmp_path, [real(data=twin, client="east")])
+    assert status.took_part == NAMES[:2]
+    assert list(status.refused) == ["east (node 102)"]
+    assert "the first one is kept" in status.refused["east (node 102)"]
+    kept = (tmp_path / "server" / "accepted" / "east.summary").read_bytes()
+    assert kept == (tmp_path / "east" / ".goldfc" / "east.summary").read_bytes()
+
+
+def test_the_very_same_summary_from_two_nodes_counts_once(tmp_path: Path) -> None:
+    twin = write_site(tmp_path / "twin", 0, WHAT)
+    status = round_of(tmp_path, [real(data=twin, client="east")])
+    assert "counts once" in status.refused["east (node 102)"]
+
+
+def test_who_is_not_listed_is_refused_by_the_server_too(tmp_path: Path) -> None:
+    what = agreement(clients=(Site(name="east"), Site(name="north")))
+    stranger = write_site(tmp_path / "stranger", 2, agreement())  # its own file lists nobody
+    status = round_of(tmp_path, [real(data=stranger, client="stranger")], what)
+    assert "from nobody who is listed" in status.refused["stranger (node 102)"]
+
+
+def test_a_site_with_another_agreement_refuses(tmp_path: Path) -> None:
+    other = write_site(tmp_path / "other", 2, agreement(round=4))
+    status = round_of(tmp_path, [real(data=other, client="other")])
+    assert status.refused == {"other (node 102)": SENTENCES["message"]}
+
+
+def test_a_site_does_not_do_what_the_server_asks_beyond_the_agreement(tmp_path: Path) -> None:
+    data = write_site(tmp_path / "east", 0, WHAT)
+    node = real(data=data, client="east")
+    lax = agreement(privacy="plain")
+    asked = Message(RecordDict({"goldfc": ConfigRecord({"agreement": fingerprint(lax)})}), 1, "query.summarize")
+    asked.metadata.__dict__["_message_id"] = "1"
+    reply = node(asked)
+    assert reply is not None
+    assert reply.content.config_records["goldfc"] == {"client": "east", "body": b"", "refusal": "message"}
+
+
+JUNK: dict[str, Node] = {
+    "no record": lambda message: Message(RecordDict(), reply_to=message),
+    "other words": records(hello="world"),
+    "other types": records(client=1, body="text", refusal=2.0),
+    "an unknown refusal": records(client="south", body=b"", refusal="<b>anything</b>"),
+    "no summary": records(client="south", body=b"", refusal=""),
+    "junk": records(client="south", body=b"\x00" * 100, refusal=""),
+    "a bad name": records(client="../../etc", body=b"junk", refusal=""),
+    "cut": records(client="south", body=bodies(WHAT)["south"][:-9], refusal=""),
+    "another round": records(client="south", body=bodies(agreement(round=2))["south"], refusal=""),
+    "too large": records(client="south", body=b"\xff" * (17 * 2**20), refusal=""),
+}
+
+
+@pytest.mark.parametrize("node", JUNK.values(), ids=JUNK)
+def test_what_is_no_summary_is_refused_and_the_others_go_on(tmp_path: Path, node: Node) -> None:
+    status = round_of(tmp_path, [node])
+    assert status.took_part == NAMES[:2]
+    (who,) = status.refused
+    assert who in {"node 102", "south (node 102)"}
+    assert "anything" not in status.refused[who]
+
+
+def test_an_answer_that_cannot_be_fetched_takes_nobody_with_it(tmp_path: Path) -> None:
+    def unreadable(_: Message) -> Message:
+        raise ValueError("Flower cannot make an object of this")
+
+    status = round_of(tmp_path, [unreadable])
+    assert status.refused == {"node 102": "its answer cannot be read"}
+
+
+def test_a_message_that_somebody_else_signed_is_refused(tmp_path: Path) -> None:
+    keys = Keys.new()
+    what = keys.agreement()
+    sites = sites_in(tmp_path, what)
+    keys.server.write(tmp_path / "server.key")
+    for name, key in keys.clients.items():
+        key.write(tmp_path / f"{name}.key")
+        sites[name]["key"] = tmp_path / f"{name}.key"
+    thief = records(
+        client="east", body=keys.sealed(bodies(what)["east"], "east", what, sender=keys.clients["west"]), refusal=""
+    )
+    open_letter = records(client="east", body=bodies(what)["east"], refusal="")
+    grid = grid_of([thief, open_letter, *nodes_of(sites)])
+    run_job(grid, job_in(tmp_path, what, expect=6, key=tmp_path / "server.key"))
+    assert status_in(tmp_path).took_part == NAMES
+    assert len(status_in(tmp_path).refused) == 2
+
+
+def test_who_is_implausibly_far_out_is_left_out_as_by_file(tmp_path: Path) -> None:
+    what = agreement(columns=[{"name": "age"}, {"name": "pressure"}])
+    sites = sites_in(tmp_path, what)
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{a},{b}\n" for a, b in rng.normal(size=(120, 2)) * 1e6)
+    Path(sites["west"]["data"]).write_text(f"age,pressure\n{rows}", encoding="utf-8")
+    run_job(grid_of(nodes_of(sites)), job_in(tmp_path, what, expect=4))
+    status = status_in(tmp_path)
+    assert status.took_part == NAMES[:3]
+    assert list(status.left_out) == ["west"]
+    assert (tmp_path / "server" / "global.model").read_bytes() == by_file(tmp_path, what)
+
+
+def test_a_site_that_cannot_label_is_named_and_the_model_is_there(tmp_path: Path) -> None:
+    sites = sites_in(tmp_path, names=NAMES[:2])
+    first, second = nodes_of(sites)
+
+    def breaks(message: Message) -> Message | None:
+        if message.metadata.message_type == "query.label":
+            Path(sites["north"]["data"]).unlink()
+        return second(message)
+
+    def leaves(message: Message) -> Message | None:
+        return None if message.metadata.message_type == "query.label" else third(message)
+
+    third = real(data=write_site(tmp_path / "south", 2, WHAT), client="south")
+    run_job(grid_of([first, breaks, leaves]), job_in(tmp_path, WHAT, expect=3))
+    status = status_in(tmp_path)
+    assert status.labelled == ("east",)
+    assert status.unlabelled == {"north": SENTENCES["rows"], "south": "it has not answered in time"}
+    assert status.took_part == NAMES[:3]
+    assert (tmp_path / "server" / "global.model").read_bytes() == by_file(tmp_path, WHAT)
+
+
+def test_labels_do_not_go_over_what_is_no_labels(tmp_path: Path) -> None:
+    data = write_site(tmp_path / "south", 2, WHAT)
+    status = round_of(tmp_path, [real(data=data, client="south", labels=data)])
+    assert status.refused == {"south (node 102)": SENTENCES["settings"]}
+
+
+def test_a_failure_of_the_server_itself_is_told_without_its_text(tmp_path: Path) -> None:
+    class Broken(FakeGrid):
+        def get_node_ids(self) -> list[int]:
+            raise RuntimeError("SECRET")
+
+    grid: Grid = Broken({})
+    with pytest.raises(RuntimeError):
+        run_job(grid, job_in(tmp_path, WHAT, expect=2))
+    trouble = status_in(tmp_path).trouble
+    assert trouble is not None
+    assert trouble.kind == "GoldError"
+    assert "SECRET" not in trouble.sentence
+
+
+def test_a_job_that_does_not_fit_the_agreement_is_refused(tmp_path: Path) -> None:
+    keys = Keys.new()
+    job = job_in(tmp_path, keys.agreement(), expect=4)
+    with pytest.raises(BadSettings, match="--key"):
+        job.load()
+    keys.clients["east"].write(tmp_path / "east.key")
+    with pytest.raises(BadSettings, match="not the server's key"):
+        job.model_copy(update={"key": str(tmp_path / "east.key")}).load()
+    (tmp_path / "b").mkdir()
+    few = job_in(tmp_path / "b", replace_limits(agreement(), least=3), expect=2)
+    with pytest.raises(BadSettings, match="at least 3 are agreed on"):
+        few.load()
+    with pytest.raises(BadSettings, match="cannot be read"):
+        Job.read(tmp_path / "nowhere.json")
+
+
+def replace_limits(what: Agreement, least: int) -> Agreement:
+    return what.model_copy(update={"limits": Limits(least_clients=least)})

@@ -1,0 +1,154 @@
+"""The live federation as it is: a SuperLink, SuperNodes and `goldfc federate`, each a process of its own.
+
+With everything that protects it: TLS, keys of the nodes, and envelopes around what crosses.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
+
+from flower.loopback import BIN, CONNECTION, Loopback, running, write_site
+from flower.tls import write_certificates, write_node_key
+from goldfc.byfile.folder import fuse_files
+from goldfc.byfile.site import draft_summary
+from goldfc.byfile.tables import as_table, read_raw
+from goldfc.flower.job import Status
+from goldfc.flower.records import SENTENCES
+from goldfc.protocol.agreement import Agreement
+from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.wire import encode
+from sites import Keys, agreement, write_agreement
+
+HONEST = ("east", "north", "south")
+PROGRAM = (sys.executable, "-c", "import goldfc.cli.live; from goldfc.cli import main; main()")
+
+
+@dataclass
+class Federation:
+    """Real processes, and everybody's keys."""
+
+    here: Loopback
+    keys: Keys = field(default_factory=lambda: Keys.new((*HONEST, "clones", "broken", "silent")))
+
+    @property
+    def what(self) -> Agreement:
+        """What everybody agreed on."""
+        return self.keys.agreement()
+
+    def start_site(self, client: str, number: int, table: str | None = None, *options: str) -> None:
+        """A site with its table, its keys and its node, which the SuperLink knows."""
+        data = write_site(self.here.folder / client, number, self.what)
+        if table is not None:
+            data.write_text(table, encoding="utf-8")
+        self.keys.clients[client].write(data.with_name("site.key"))
+        node = write_node_key(data.with_name("node"))
+        done = self.run(str(BIN / "flwr"), "supernode", "register", f"{node}.pub", CONNECTION)
+        assert done.returncode == 0, done.stdout + done.stderr
+        settings = {"data": str(data), "client": client, "key": str(data.with_name("site.key"))}
+        self.here.start_node(f"{client}-node", settings, ("--auth-supernode-private-key", str(node), *options))
+
+    def federate(self, out: Path, *options: object) -> "subprocess.CompletedProcess[str]":
+        """The command, at the server."""
+        write_agreement(self.here.folder, self.what)
+        if not (key := self.here.folder / "sealing.key").exists():
+            self.keys.server.write(key)
+        words = ["federate", self.here.folder / "federation.toml", "--connection", CONNECTION, "-o", out, "--key", key]
+        return self.run(*PROGRAM, *map(str, [*words, *options]))
+
+    def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
+        """A command that ends."""
+        return subprocess.run(command, env=self.here.env, capture_output=True, text=True, timeout=100, check=False)  # noqa: S603
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    """A SuperLink without nodes; when all is over, nothing of it may be left."""
+    folder = tmp_path_factory.mktemp("live")
+    link = (*write_certificates(folder), "--enable-supernode-auth", "--database", str(folder / "state.db"))
+    with running(folder, link_options=link, node_options=("--root-certificates", str(folder / "ca.crt"))) as here:
+        here.start_link(f'root-certificates = "{folder / "ca.crt"}"')
+        yield Federation(here)
+    assert_ends(here, "")
+
+
+def assert_ends(here: Loopback, what: str, seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while found := [line for line in here.left_behind() if what in line]:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+
+
+def test_with_nobody_there_it_fails_in_time_and_says_so(federation: Federation, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    done = federation.federate(tmp_path / "out", "--expect", 2, "--join", 1, "--answer", 5)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "at least 2 are agreed on" in done.stderr
+    assert time.monotonic() - begin < 60.0
+    assert_ends(federation.here, "flwr-serverapp")
+
+
+def test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file(
+    federation: Federation, tmp_path: Path
+) -> None:
+    for number, name in enumerate(HONEST):
+        federation.start_site(name, number)
+    federation.start_site("clones", 0, "age,pressure\n" + "30.5,110.25\n" * 60)
+    federation.start_site("broken", 0, "age,pressure\n30,SECRET\n")
+    # It takes every message, and has nobody to work on it.
+    federation.start_site("silent", 0, None, "--isolation", "process")
+    stranger = write_node_key(tmp_path / "stranger")
+    federation.here.start_node("stranger", {}, ("--auth-supernode-private-key", str(stranger)))
+    out, here = tmp_path / "out", federation.here
+    done = federation.federate(out, "--join", 40, "--answer", 25, "-k", 3)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Joined: 6 of 6." in done.stdout
+    assert "made with 3 sites: east, north, south." in done.stdout
+    status = Status.read(out / "status.json")
+    assert status.labelled == HONEST
+    assert len(status.silent) == 1
+    assert {who.split(" ")[0]: why for who, why in status.refused.items()} == {
+        "clones": SENTENCES["audit"],
+        "broken": SENTENCES["rows"],
+    }
+    assert (out / "global.model").read_bytes() == by_file(here.folder, out, federation.what)
+    assert all((here.folder / name / "data.labels.csv").is_file() for name in HONEST)
+    assert_ends(here, "flwr-serverapp")
+    seen = "".join(path.read_text(encoding="utf-8") for path in (out / "status.json", here.folder / "superlink.log"))
+    assert "SECRET" not in seen + done.stdout + done.stderr
+
+
+def by_file(folder: Path, out: Path, what: Agreement) -> bytes:
+    """The model of the same tables without Flower; the summaries must be those that came over it."""
+    found: list[Model] = []
+    summaries: list[Summary] = []
+    for name in HONEST:
+        data = out / "again" / name / "data.csv"
+        data.parent.mkdir(parents=True)
+        shutil.copy(folder / name / "data.csv", data)
+        summaries.append(draft_summary(as_table(read_raw(data), what.columns), name, what, data).summary)
+        assert encode(summaries[-1].to_message()) == (out / "accepted" / f"{name}.summary").read_bytes()
+    fuse_files(summaries, what, 3, found.append)
+    return encode(found[0].to_message())
+
+
+def test_the_simulation_engine_gives_the_same_model(tmp_path: Path) -> None:
+    what = agreement()
+    (tmp_path / "tables").mkdir()
+    for number, name in enumerate(HONEST):
+        shutil.copy(write_site(tmp_path / name, number, what), tmp_path / "tables" / f"{name}.csv")
+    out = tmp_path / "out"
+    words = ["federate", tmp_path / "east" / "federation.toml", "--simulate", 3, "--data", tmp_path / "tables"]
+    command = [*PROGRAM, *map(str, [*words, "-o", out, "-k", 3, "--answer", 60])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)  # noqa: S603 (our own)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (out / "global.model").read_bytes() == by_file(tmp_path, out, what)
+    assert Status.read(out / "status.json").labelled == HONEST
+    assert all((out / "sites" / name / "labels.csv").is_file() for name in HONEST)

@@ -1,0 +1,64 @@
+"""Methods that need many messages run over Flower, too, and end as they do in one process."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
+
+from flwr.app import Context, RecordDict
+
+from flower.fake import FakeGrid, Node
+from goldfc.bench.cases import split_of
+from goldfc.bench.methods import method_named
+from goldfc.errors import BadMessage
+from goldfc.flower import rivals
+from goldfc.protocol.federation import LocalPort, generator
+from goldfc.protocol.message import Message
+
+SEED, CLUSTERS = 3, 3
+
+
+def node_of(folder: Path, name: str) -> Node:
+    """A node whose program begins anew with every message; only its context stays."""
+    context = Context(
+        1, 7, {"client": name, "rows": str(folder / f"{name}.npy"), "labels": str(folder / f"{name}-labels.npy")},
+        RecordDict(), {},
+    )  # fmt: skip
+    return lambda message: rivals.client_app(message, context)
+
+
+@pytest.mark.parametrize("name", ["k-Fed", "FFCM-avg1"])
+def test_a_method_ends_as_in_one_process(name: str, tmp_path: Path) -> None:
+    rows = {str(number): part for number, part in enumerate(split_of("iris", "non-icd-4-0").rows_per_client())}
+    for client, part in rows.items():
+        np.save(tmp_path / f"{client}.npy", part)
+    grid = FakeGrid({100 + int(client): node_of(tmp_path, client) for client in rows})
+    rivals.serve(grid, name, CLUSTERS, SEED, len(rows), tmp_path / "centroids.npy")
+
+    method = method_named(name, {})
+    clients = [method.client(client, part, generator(SEED, "client", client)) for client, part in rows.items()]
+    answer = method.serve(LocalPort(clients), CLUSTERS, generator(SEED, "server"))
+    np.testing.assert_array_equal(np.load(tmp_path / "centroids.npy"), answer.centroids)
+    for site in clients:
+        np.testing.assert_array_equal(np.load(tmp_path / f"{site.name}-labels.npy"), site.labels)
+
+
+def test_any_message_survives_the_way() -> None:
+    message = Message("gossip", {"a": np.arange(6).reshape(2, 3), "b": np.ones(2)}, {"when": [1, 2.5], "who": "x"})
+    back = rivals.from_bytes(rivals.to_bytes(message))
+    assert (back.kind, back.facts) == (message.kind, message.facts)
+    for name, array in message.arrays.items():
+        np.testing.assert_array_equal(back.arrays[name], array)
+        assert back.arrays[name].dtype == array.dtype
+    with pytest.raises(BadMessage, match="cut off"):
+        rivals.from_bytes(rivals.to_bytes(message)[:40])
+
+
+def test_a_node_that_does_not_answer_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "ANSWER_SECONDS", 0.3)
+    np.save(tmp_path / "0.npy", np.random.default_rng(0).normal(size=(30, 2)))
+    grid = FakeGrid({1: node_of(tmp_path, "0"), 2: lambda _: None})
+    with pytest.raises(BadMessage, match="node 2 did not answer in time"):
+        rivals.serve(grid, "k-Fed", 2, 0, 2, tmp_path / "centroids.npy")
