@@ -125,11 +125,11 @@ def test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file(
     assert "SECRET" not in seen + done.stdout + done.stderr
 
 
-def by_file(folder: Path, out: Path, what: Agreement) -> bytes:
+def by_file(folder: Path, out: Path, what: Agreement, names: tuple[str, ...] = HONEST) -> bytes:
     """The model of the same tables without Flower; the summaries must be those that came over it."""
     found: list[Model] = []
     summaries: list[Summary] = []
-    for name in HONEST:
+    for name in names:
         data = out / "again" / name / "data.csv"
         data.parent.mkdir(parents=True)
         shutil.copy(folder / name / "data.csv", data)
@@ -139,16 +139,23 @@ def by_file(folder: Path, out: Path, what: Agreement) -> bytes:
     return encode(found[0].to_message())
 
 
-def test_the_simulation_engine_gives_the_same_model(tmp_path: Path) -> None:
-    what = agreement()
+def test_a_hundred_nodes_on_the_simulation_engine_give_the_same_model(tmp_path: Path) -> None:
+    what, names = agreement(), tuple(f"site-{number:03}" for number in range(100))
     (tmp_path / "tables").mkdir()
-    for number, name in enumerate(HONEST):
+    for number, name in enumerate(names):
         shutil.copy(write_site(tmp_path / name, number, what), tmp_path / "tables" / f"{name}.csv")
     out = tmp_path / "out"
-    words = ["federate", tmp_path / "east" / "federation.toml", "--simulate", 3, "--data", tmp_path / "tables"]
-    command = [*PROGRAM, *map(str, [*words, "-o", out, "-k", 3, "--answer", 60])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)  # noqa: S603 (our own)
+    words = [
+        "federate",
+        tmp_path / names[0] / "federation.toml",
+        "--simulate",
+        len(names),
+        "--data",
+        tmp_path / "tables",
+    ]
+    command = [*PROGRAM, *map(str, [*words, "-o", out, "-k", 3, "--answer", 120])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)  # noqa: S603 (our own)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (out / "global.model").read_bytes() == by_file(tmp_path, out, what)
-    assert Status.read(out / "status.json").labelled == HONEST
-    assert all((out / "sites" / name / "labels.csv").is_file() for name in HONEST)
+    assert (out / "global.model").read_bytes() == by_file(tmp_path, out, what, names)
+    assert Status.read(out / "status.json").labelled == names
+    assert all((out / "sites" / name / "labels.csv").is_file() for name in names)

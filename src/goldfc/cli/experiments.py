@@ -329,6 +329,35 @@ def trust(seeds: int, quick: bool, jobs: int, out: Path | None) -> None:
         (out / "trust" / "README.md").write_text(text, encoding="utf-8")
 
 
+@bench.command("live")
+@click.option("--nodes", multiple=True, type=click.IntRange(2), default=(8, 100, 1000), show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for live/README.md.")
+def live_command(nodes: tuple[int, ...], out: Path | None) -> None:
+    """What a round on Flower's simulation engine costs, against the same round in one process."""
+    from goldfc.flower.measure import measure
+
+    lines = list[str]()
+    for count in nodes:
+        with TemporaryDirectory() as scratch:
+            lines += measure(Path(scratch) / "sites", count)
+    page = LIVE_PAGE.format(command=command_line(), lines="\n".join(lines))
+    click.echo(page)
+    if out is not None:
+        (out / "live").mkdir(parents=True, exist_ok=True)
+        (out / "live" / "README.md").write_text(page, encoding="utf-8")
+
+
+LIVE_PAGE = """# What the network costs
+
+Made by `{command}`: sites of 100 rows x 4 on Flower's simulation engine (Ray, one process per core), against the same
+work (read, summarise, audit, fuse, label) in one process.
+
+| nodes | one process | simulated nodes | per node | accounted for | model |
+|---|---|---|---|---|---|
+{lines}
+"""
+
+
 def command_line() -> str:
     """The command that is running, for the record."""
     return shlex.join(["goldfc", *sys.argv[1:]])

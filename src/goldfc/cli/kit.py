@@ -6,6 +6,8 @@ import click
 
 from goldfc.cli.shared import console, main
 
+OF_A_SITE = "for this site: add federation.toml and data.csv (and key=..., if sealed), then start-supernode.sh"
+
 
 @main.command("flower-kit")
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -31,13 +33,7 @@ def flower_kit(folder: Path, name: str, hosts: tuple[str, ...], nodes: tuple[str
         ("ca", "signs certificates: keep it offline"),
         ("server", "for the machine with the SuperLink: start-superlink.sh, and nginx.conf to let nodes in"),
         ("operator", "for whoever starts rounds: register-nodes.sh once, then goldfc federate"),
-        *(
-            (
-                f"nodes/{node}",
-                "for this site: add federation.toml and data.csv (and key=... in start-supernode.sh, if sealed), then start it",
-            )
-            for node in nodes
-        ),
+        *((f"nodes/{node}", OF_A_SITE) for node in nodes),
     ):
         console.print(f"{folder / part}  {what}", highlight=False, soft_wrap=True)
     console.print("docs/flower.md says what each step protects.", highlight=False)

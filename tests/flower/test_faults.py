@@ -1,0 +1,110 @@
+"""Nodes and servers that die in the middle of a round: the others go on, or it fails clearly; nothing is lost."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
+
+from flower.loopback import CONNECTION, Loopback, running, write_site
+from flower.test_processes import PROGRAM, assert_ends
+from flower.tls import write_certificates
+from goldfc.flower.job import Status
+from goldfc.protocol.agreement import Agreement
+from sites import agreement, write_agreement
+
+NAMES = ("east", "north", "south", "west")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Loopback]:
+    """A SuperLink with TLS."""
+    link = (*write_certificates(tmp_path), "--database", str(tmp_path / "state.db"))
+    with running(tmp_path, link_options=link, node_options=("--root-certificates", str(tmp_path / "ca.crt"))) as here:
+        here.start_link(f'root-certificates = "{tmp_path / "ca.crt"}"')
+        yield here
+    assert_ends(here, "", 30.0)
+
+
+def start_sites(here: Loopback, what: Agreement) -> dict[str, "subprocess.Popen[bytes]"]:
+    """A node for every name."""
+    for number, name in enumerate(NAMES):
+        data = write_site(here.folder / name, number, what)
+        here.start_node(f"{name}-node", {"data": str(data), "client": name})
+    return dict(zip(NAMES, here.processes[-len(NAMES) :], strict=True))
+
+
+def start_round(here: Loopback, what: Agreement, *options: object) -> "subprocess.Popen[str]":
+    """The command, at the server."""
+    write_agreement(here.folder, what)
+    words = [
+        "federate",
+        here.folder / "federation.toml",
+        "--connection",
+        CONNECTION,
+        "-o",
+        here.folder / "out",
+        "-k",
+        3,
+    ]
+    return subprocess.Popen(  # noqa: S603 (our own command)
+        [*PROGRAM, *map(str, [*words, *options])],
+        env={**here.env, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_nodes_killed_before_and_after_their_answer_are_named_and_a_wrong_authority_keeps_out(
+    here: Loopback, tmp_path: Path
+) -> None:
+    what = agreement()
+    nodes = start_sites(here, what)
+    (tmp_path / "other").mkdir()
+    write_certificates(tmp_path / "other")
+    data = write_site(tmp_path / "deceived", 5, what)
+    here.node_options = ("--root-certificates", str(tmp_path / "other" / "ca.crt"))
+    here.start_node("deceived-node", {"data": str(data), "client": "deceived"})
+    killed, output = set[str](), ""
+    with start_round(here, what, "--expect", 4, "--join", 60, "--answer", 40) as process:
+        for line in process.stdout or ():
+            output += line
+            if "Joined: 4 of 4" in line and "west" not in killed:
+                here.signal(signal.SIGKILL, nodes["west"])  # before it can answer
+                killed.add("west")
+            if "Answered: north" in line and "north" not in killed:
+                here.signal(signal.SIGKILL, nodes["north"])  # after it has
+                killed.add("north")
+    assert killed == {"west", "north"}, output
+    assert process.returncode == 0, output
+    status = Status.read(here.folder / "out" / "status.json")
+    assert status.took_part == ("east", "north", "south")
+    assert status.joined == 4
+    assert len(status.silent) == 1
+    assert status.labelled == ("east", "south")
+    assert list(status.unlabelled) == ["north"]
+    for name in NAMES:
+        assert (here.folder / name / "data.csv").stat().st_size > 1000
+    assert not list((tmp_path / "deceived").glob("*.labels.csv"))
+
+
+def test_a_server_that_is_killed_ends_the_round_with_an_exit_code_and_no_loss(here: Loopback) -> None:
+    what, begin = agreement(), time.monotonic()
+    start_sites(here, what)
+    link, output = here.processes[0], ""
+    with start_round(here, what, "--expect", 4, "--join", 60, "--answer", 60) as process:
+        for line in process.stdout or ():
+            output += line
+            if "Answered" in line and link.poll() is None:
+                here.signal(signal.SIGKILL, link)
+    assert process.returncode not in {0, None}, output
+    assert time.monotonic() - begin < 180.0
+    kept = list((here.folder / "out" / "accepted").glob("*.summary"))
+    assert kept  # what was acknowledged is on the disk
+    for name in NAMES:
+        assert (here.folder / name / "data.csv").stat().st_size > 1000
