@@ -49,11 +49,19 @@ class Federation:
         if table is not None:
             data.write_text(table, encoding="utf-8")
         self.keys.clients[client].write(data.with_name("site.key"))
-        node = write_node_key(data.with_name("node"))
+        self._start_node(client, "node", *options)
+
+    def start_twin(self, client: str) -> None:
+        """A second node of a site that is there: it answers, too."""
+        self._start_node(client, "twin")
+
+    def _start_node(self, client: str, kind: str, *options: str) -> None:
+        data = self.here.folder / client / "data.csv"
+        node = write_node_key(data.with_name(kind))
         done = self.run(str(BIN / "flwr"), "supernode", "register", f"{node}.pub", CONNECTION)
         assert done.returncode == 0, done.stdout + done.stderr
         settings = {"data": str(data), "client": client, "key": str(data.with_name("site.key"))}
-        self.here.start_node(f"{client}-node", settings, ("--auth-supernode-private-key", str(node), *options))
+        self.here.start_node(f"{client}-{kind}", settings, ("--auth-supernode-private-key", str(node), *options))
 
     def federate(self, out: Path, *options: object) -> "subprocess.CompletedProcess[str]":
         """The command, at the server."""
@@ -104,20 +112,20 @@ def test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file(
     federation.start_site("broken", 0, "age,pressure\n30,SECRET\n")
     # It takes every message, and has nobody to work on it.
     federation.start_site("silent", 0, None, "--isolation", "process")
+    federation.start_twin("east")
     stranger = write_node_key(tmp_path / "stranger")
     federation.here.start_node("stranger", {}, ("--auth-supernode-private-key", str(stranger)))
     out, here = tmp_path / "out", federation.here
-    done = federation.federate(out, "--join", 40, "--answer", 25, "-k", 3)
+    done = federation.federate(out, "--expect", 7, "--join", 60, "--answer", 30, "-k", 3)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Joined: 6 of 6." in done.stdout
+    assert "Joined: 7 of 7." in done.stdout
     assert "made with 3 sites: east, north, south." in done.stdout
     status = Status.read(out / "status.json")
     assert status.labelled == HONEST
     assert len(status.silent) == 1
-    assert {who.split(" ")[0]: why for who, why in status.refused.items()} == {
-        "clones": SENTENCES["audit"],
-        "broken": SENTENCES["rows"],
-    }
+    refused = {who.split(" ")[0]: why for who, why in status.refused.items()}
+    assert "the very same summary of 'east' came from another node before, and counts once" in refused.pop("east")
+    assert refused == {"clones": SENTENCES["audit"], "broken": SENTENCES["rows"]}
     assert (out / "global.model").read_bytes() == by_file(here.folder, out, federation.what)
     assert all((here.folder / name / "data.labels.csv").is_file() for name in HONEST)
     assert_ends(here, "flwr-serverapp")
