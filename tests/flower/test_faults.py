@@ -108,7 +108,7 @@ def test_nodes_killed_before_and_after_their_answer_are_named_and_a_wrong_author
     assert not list((tmp_path / "deceived").glob("*.labels.csv"))
 
 
-def test_a_server_that_is_killed_ends_the_round_with_an_exit_code_and_no_loss(here: Loopback) -> None:
+def test_a_server_that_is_killed_ends_the_round_with_an_exit_code_and_can_be_started_again(here: Loopback) -> None:
     what, begin = agreement(), time.monotonic()
     start_sites(here, what)
     link, output = here.processes[0], ""
@@ -119,7 +119,14 @@ def test_a_server_that_is_killed_ends_the_round_with_an_exit_code_and_no_loss(he
                 here.signal(signal.SIGKILL, link)
     assert process.returncode not in {0, None}, output
     assert time.monotonic() - begin < 180.0
-    kept = list((here.folder / "out" / "accepted").glob("*.summary"))
+    kept = {path.name: path.read_bytes() for path in (here.folder / "out" / "accepted").glob("*.summary")}
     assert kept  # what was acknowledged is on the disk
-    for name in NAMES:
-        assert (here.folder / name / "data.csv").stat().st_size > 1000
+    # Started again, it has its nodes back, and the round can be run.
+    here.start("flower-superlink", *here.link_options, "--host", "127.0.0.1", "--port", str(here.port), log="again")
+    here.await_link()
+    with start_round(here, what, "--expect", 5, "--join", 90, "--answer", 60) as process:
+        output = process.communicate()[0]
+    assert process.returncode == 0, output
+    assert Status.read(here.folder / "out" / "status.json").labelled == NAMES
+    for name, body in kept.items():
+        assert (here.folder / "out" / "accepted" / name).read_bytes() == body
