@@ -1,5 +1,9 @@
 """Methods that need many messages run over Flower, too, and end as they do in one process."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +14,12 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 from flwr.app import Context, RecordDict
 
 from flower.fake import FakeGrid, Node
+from goldfc._types import FloatArray
 from goldfc.bench.cases import split_of
 from goldfc.bench.methods import method_named
 from goldfc.errors import BadMessage
 from goldfc.flower import rivals
+from goldfc.flower.kit import QUIET
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.message import Message
 
@@ -29,20 +35,40 @@ def node_of(folder: Path, name: str) -> Node:
     return lambda message: rivals.client_app(message, context)
 
 
+def rows_by_client() -> dict[str, FloatArray]:
+    return {str(number): part for number, part in enumerate(split_of("iris", "non-icd-4-0").rows_per_client())}
+
+
+def assert_as_in_one_process(name: str, centroids: Path, labels: Callable[[str], Path]) -> None:
+    method = method_named(name, {})
+    clients = [
+        method.client(client, part, generator(SEED, "client", client)) for client, part in rows_by_client().items()
+    ]
+    answer = method.serve(LocalPort(clients), CLUSTERS, generator(SEED, "server"))
+    np.testing.assert_array_equal(np.load(centroids), answer.centroids)
+    for site in clients:
+        np.testing.assert_array_equal(np.load(labels(site.name)), site.labels)
+
+
 @pytest.mark.parametrize("name", ["k-Fed", "FFCM-avg1"])
 def test_a_method_ends_as_in_one_process(name: str, tmp_path: Path) -> None:
-    rows = {str(number): part for number, part in enumerate(split_of("iris", "non-icd-4-0").rows_per_client())}
+    rows = rows_by_client()
     for client, part in rows.items():
         np.save(tmp_path / f"{client}.npy", part)
     grid = FakeGrid({100 + int(client): node_of(tmp_path, client) for client in rows})
     rivals.serve(grid, name, CLUSTERS, SEED, len(rows), tmp_path / "centroids.npy")
+    assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda client: tmp_path / f"{client}-labels.npy")
 
-    method = method_named(name, {})
-    clients = [method.client(client, part, generator(SEED, "client", client)) for client, part in rows.items()]
-    answer = method.serve(LocalPort(clients), CLUSTERS, generator(SEED, "server"))
-    np.testing.assert_array_equal(np.load(tmp_path / "centroids.npy"), answer.centroids)
-    for site in clients:
-        np.testing.assert_array_equal(np.load(tmp_path / f"{site.name}-labels.npy"), site.labels)
+
+@pytest.mark.parametrize("name", ["k-Fed", "FFCM-avg1"])
+def test_and_on_flowers_own_engine(name: str, tmp_path: Path) -> None:
+    for client, part in rows_by_client().items():
+        np.save(tmp_path / f"rows-{client}.npy", part)
+    command = [sys.executable, "-m", "goldfc.flower.rivals", str(tmp_path), name, str(CLUSTERS), str(SEED)]
+    env = {**os.environ, **QUIET}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda client: tmp_path / f"labels-{client}.npy")
 
 
 def test_any_message_survives_the_way() -> None:

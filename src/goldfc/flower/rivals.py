@@ -8,15 +8,17 @@ Settings of a node: `client`, `rows` (a .npy file with its rows), `labels` (wher
 `method`, `clusters`, `seed`, `expect`, `out` (where the server puts the global centroids).
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, RecordDict
+from flwr.app import ConfigRecord, Context, RecordDict, UserConfig
 from flwr.app import Message as Parcel
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
+from flwr.simulation import run_simulation
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
@@ -25,6 +27,7 @@ from goldfc.bench.methods import method_named
 from goldfc.errors import BadMessage
 from goldfc.flower.exchange import Exchange, Patience
 from goldfc.flower.records import RECORD, packed
+from goldfc.flower.simulate import as_site
 from goldfc.protocol.federation import generator
 from goldfc.protocol.message import Message, canonical_json
 from goldfc.protocol.wire import MOST_BYTES, parse_json
@@ -189,3 +192,25 @@ def serve(grid: Grid, method: str, clusters: int, seed: int, expect: int, out: P
     answer = method_named(method, {}).serve(port, clusters, generator(seed, "server"))
     port.finish()
     np.save(out, answer.centroids)
+
+
+def simulate(folder: Path, method: str, clusters: int, seed: int) -> None:
+    """A run on Flower's simulation engine; every `rows-NAME.npy` in the folder is a node, labels go beside it."""
+    names = sorted(path.stem.removeprefix("rows-") for path in folder.glob("rows-*.npy"))
+    sites: list[UserConfig] = [
+        {"client": name, "rows": str(folder / f"rows-{name}.npy"), "labels": str(folder / f"labels-{name}.npy")}
+        for name in names
+    ]
+    server, nodes = ServerApp(), ClientApp()
+
+    @server.main()
+    def run(grid: Grid, _: Context) -> None:
+        serve(grid, method, clusters, seed, len(sites), folder / "centroids.npy")
+
+    for action, handler in ((NAME, answer_name), (ASK, answer_question), (FINISH, answer_finish)):
+        nodes.query(action)(as_site(handler, sites))
+    run_simulation(server, nodes, len(sites))
+
+
+if __name__ == "__main__":
+    simulate(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

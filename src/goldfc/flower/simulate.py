@@ -64,18 +64,20 @@ def serving(job: Job) -> ServerApp:
 def playing(sites: Sequence[UserConfig]) -> ClientApp:
     """A ClientApp that is whichever site the engine wants it to be."""
     app = ClientApp()
-
-    def as_site(handler: Handler) -> Handler:
-        def handle(message: Message, context: Context) -> Message:
-            # The engine needs its own settings of the node again, so they stay as they are.
-            settings = sites[int(context.node_config["partition-id"])]
-            return handler(message, replace(context, node_config=settings))
-
-        return handle
-
-    app.query(SUMMARIZE)(as_site(answer_task))
-    app.query(LABEL)(as_site(answer_model))
+    app.query(SUMMARIZE)(as_site(answer_task, sites))
+    app.query(LABEL)(as_site(answer_model, sites))
     return app
+
+
+def as_site(handler: Handler, sites: Sequence[UserConfig]) -> Handler:
+    """What a node does, with the settings of the site that the engine wants it to be."""
+
+    def handle(message: Message, context: Context) -> Message:
+        # The engine needs its own settings of the node again, so they stay as they are.
+        settings = sites[int(context.node_config["partition-id"])]
+        return handler(message, replace(context, node_config=settings))
+
+    return handle
 
 
 if __name__ == "__main__":
