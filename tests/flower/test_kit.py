@@ -62,6 +62,17 @@ def test_scripts_are_quiet_and_can_be_run(kit: Path) -> None:
         subprocess.run([shutil.which("sh") or "sh", "-n", str(script)], check=True)  # noqa: S603 (only parsed)
 
 
+def test_a_node_is_told_its_name_and_where_its_files_are(kit: Path, tmp_path: Path) -> None:
+    program = tmp_path / "flower-supernode"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    folder = kit / "nodes" / "north"
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    told = subprocess.run([folder / "start-supernode.sh"], env=env, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    assert told.splitlines()[1] == "fl.example.org:443"
+    assert told.splitlines()[-1] == (f'client="north" data="{folder}/data.csv" federation="{folder}/federation.toml"')
+
+
 def test_operator_calls_are_closed_to_the_network(kit: Path) -> None:
     start = (kit / "server" / "start-superlink.sh").read_text(encoding="utf-8")
     assert "--host 127.0.0.1" in start

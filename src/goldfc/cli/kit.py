@@ -16,7 +16,7 @@ OF_A_SITE = "for this site: add federation.toml and data.csv (and key=..., if se
     "--host", "hosts", multiple=True, required=True, help="How nodes call the server; more names, more of these."
 )
 @click.option("--node", "nodes", multiple=True, required=True, help="A site's name; one of these for each site.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True)
+@click.option("--port", type=click.IntRange(1, 65535), default=443, show_default=True, help="Where nodes call it.")
 def flower_kit(folder: Path, name: str, hosts: tuple[str, ...], nodes: tuple[str, ...], port: int) -> None:
     """Write certificates, keys, start scripts and units for a live federation on Flower into FOLDER."""
     from goldfc.errors import BadSettings

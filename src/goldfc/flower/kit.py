@@ -20,7 +20,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from goldfc.errors import BadSettings
 from goldfc.protocol.wire import write_durably
 
-PORT = 8000
+# Where the SuperLink listens, on its own machine only, and where the proxy in front of it lets nodes in.
+PORT, PUBLIC_PORT = 8000, 443
 DAYS_OF_CA, DAYS_OF_SERVER = 3650, 825
 # No telemetry, no look for updates, and nothing installed from a network while a round runs.
 QUIET = {
@@ -106,7 +107,9 @@ def host_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def write_kit(folder: Path, name: str, hosts: Sequence[str], nodes: Sequence[str], port: int = PORT) -> None:
+def write_kit(
+    folder: Path, name: str, hosts: Sequence[str], nodes: Sequence[str], public_port: int = PUBLIC_PORT
+) -> None:
     """All folders. The first of the hosts is how nodes call the server."""
     if folder.exists():
         raise BadSettings(f"{folder} is there already; keys are not made twice. Name another folder.")
@@ -116,42 +119,45 @@ def write_kit(folder: Path, name: str, hosts: Sequence[str], nodes: Sequence[str
         (folder / part).mkdir(parents=True, mode=0o700)
         write_durably(folder / part / "ca.crt", ca)
     write_durably(folder / "ca" / "ca.key", private_pem(authority.key), private=True)
-    write_server(folder / "server", authority, [*hosts, "localhost", "127.0.0.1"], port, now)
+    write_server(folder / "server", authority, [*hosts, "localhost", "127.0.0.1"], public_port, now)
     for node in nodes:
-        write_node(folder / "nodes" / node, node, f"{hosts[0]}:{port}")
+        write_node(folder / "nodes" / node, node, f"{hosts[0]}:{public_port}")
         write_durably(folder / "operator" / f"{node}.pub", (folder / "nodes" / node / "node.pub").read_bytes())
-    write_operator(folder / "operator", name, nodes, port)
+    write_operator(folder / "operator", name, nodes)
 
 
-def write_server(folder: Path, authority: Authority, hosts: Sequence[str], port: int, now: datetime.datetime) -> None:
+def write_server(
+    folder: Path, authority: Authority, hosts: Sequence[str], public_port: int, now: datetime.datetime
+) -> None:
     """For the machine with the SuperLink: it listens on the machine itself only, and a proxy lets nodes in."""
     key = ec.generate_private_key(ec.SECP384R1())
     certificate = authority.sign_server(key.public_key(), list(dict.fromkeys(hosts)), now)
     write_durably(folder / "server.key", private_pem(key), private=True)
     write_durably(folder / "server.crt", certificate.public_bytes(Encoding.PEM))
     arguments = [
-        "flower-superlink", "--host", "127.0.0.1", "--port", str(port), "--ssl-ca-certfile", "ca.crt",
+        "flower-superlink", "--host", "127.0.0.1", "--port", str(PORT), "--ssl-ca-certfile", "ca.crt",
         "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key", "--enable-supernode-auth",
         "--database", "superlink.db",
     ]  # fmt: skip
     write_start(folder, "start-superlink.sh", arguments)
     write_unit(folder, "goldfc-superlink.service", "goldfc SuperLink", "start-superlink.sh")
-    write_durably(folder / "nginx.conf", proxy_text(hosts[0], port).encode())
+    write_durably(folder / "nginx.conf", proxy_text(hosts[0], public_port).encode())
 
 
-def proxy_text(host: str, port: int) -> str:
+def proxy_text(host: str, public_port: int) -> str:
     """A proxy that passes on what nodes need, and nothing that an operator could do."""
     return f"""\
 # The SuperLink's operator calls have no login: whoever reaches them can run code on every node. It listens on this
 # machine only; this proxy (inside nginx's http block) lets nodes reach /v1/fleet/, and nothing else.
 server {{
-    listen 0.0.0.0:{port} ssl;   # give the machine's own address here if 127.0.0.1:{port} is taken by the SuperLink
+    listen {public_port} ssl;
     server_name {host};
     ssl_certificate     server.crt;
     ssl_certificate_key server.key;
     client_max_body_size 64m;
     location /v1/fleet/ {{
-        proxy_pass https://127.0.0.1:{port};
+        proxy_pass https://127.0.0.1:{PORT};
+        proxy_http_version 1.1;
         proxy_ssl_trusted_certificate ca.crt;
         proxy_ssl_verify on;
         proxy_ssl_name localhost;
@@ -169,24 +175,24 @@ def write_node(folder: Path, node: str, server: str) -> None:
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     write_durably(folder / "node.key", private, private=True)
     write_durably(folder / "node.pub", public + f" {node}\n".encode())
-    # Where federation.toml has keys, add key="..." with the site's own (`goldfc keygen`).
-    settings = f'client="{node}" data="data.csv" federation="federation.toml"'
     arguments = [
         "flower-supernode", "--superlink", server, "--root-certificates", "ca.crt",
-        "--auth-supernode-private-key", "node.key", "--node-config", settings,
+        "--auth-supernode-private-key", "node.key",
     ]  # fmt: skip
-    write_start(folder, "start-supernode.sh", arguments)
+    # Whole paths: the program that works on a message may be started elsewhere.
+    settings = f'client=\\"{node}\\" data=\\"$PWD/data.csv\\" federation=\\"$PWD/federation.toml\\"'
+    write_start(folder, "start-supernode.sh", arguments, f' --node-config "{settings}"')
     write_unit(folder, "goldfc-supernode.service", f"goldfc SuperNode of {node}", "start-supernode.sh")
 
 
-def write_operator(folder: Path, name: str, nodes: Sequence[str], port: int) -> None:
+def write_operator(folder: Path, name: str, nodes: Sequence[str]) -> None:
     """For whoever starts rounds, on the machine with the SuperLink."""
     config = f"""\
 [superlink]
 default = "{name}"
 
 [superlink.{name}]
-address = "127.0.0.1:{port}"
+address = "127.0.0.1:{PORT}"
 root-certificates = "ca.crt"
 """
     write_durably(folder / "config.toml", config.encode())
@@ -195,9 +201,9 @@ root-certificates = "ca.crt"
     write_script(folder / "register-nodes.sh", text + "\n")
 
 
-def write_start(folder: Path, name: str, arguments: Sequence[str]) -> None:
-    """A script that starts something in its own folder, quietly."""
-    text = "#!/bin/sh\n" + 'cd "$(dirname "$0")" || exit 1\n' + exports() + f"exec {shlex.join(arguments)}\n"
+def write_start(folder: Path, name: str, arguments: Sequence[str], more: str = "") -> None:
+    """A script that starts something in its own folder, quietly; `more` is for the shell to read."""
+    text = "#!/bin/sh\n" + 'cd "$(dirname "$0")" || exit 1\n' + exports() + f"exec {shlex.join(arguments)}{more}\n"
     write_script(folder / name, text)
 
 
