@@ -17,8 +17,10 @@ from flower.test_processes import PROGRAM, assert_ends
 from flower.tls import write_certificates
 from goldfc.flower.job import Status
 from goldfc.protocol.agreement import Agreement
+from needs import takes_minutes
 from sites import agreement, write_agreement
 
+pytestmark = takes_minutes
 NAMES = ("centre", "east", "north", "south", "west")
 
 
@@ -97,11 +99,13 @@ def test_nodes_killed_before_and_after_their_answer_are_named_and_a_wrong_author
     assert killed == {"west", "north"}, output
     assert process.returncode == 0, output
     status = Status.read(here.folder / "out" / "status.json")
-    assert status.took_part == ("east", "north", "south")
+    # If its program was not killed in time, it has answered all the same.
+    survived = "centre" in status.took_part
+    assert set(status.took_part) - {"centre"} == {"east", "north", "south"}
     assert status.joined == 5
     # One whose node is gone, and one whose program is; Flower may already say so of the second.
-    assert len(status.silent) + len(status.refused) == 2
-    assert status.labelled == ("east", "south")
+    assert len(status.silent) + len(status.refused) == 2 - survived
+    assert set(status.labelled) - {"centre"} == {"east", "south"}
     assert list(status.unlabelled) == ["north"]
     for name in NAMES:
         assert (here.folder / name / "data.csv").stat().st_size > 1000
@@ -121,12 +125,13 @@ def test_a_server_that_is_killed_ends_the_round_with_an_exit_code_and_can_be_sta
     assert time.monotonic() - begin < 180.0
     kept = {path.name: path.read_bytes() for path in (here.folder / "out" / "accepted").glob("*.summary")}
     assert kept  # what was acknowledged is on the disk
-    # Started again, it has its nodes back, and the round can be run.
+    # Started again, it has its nodes back, and the round can be run. In another folder: the SuperLink also takes up the
+    # run that it died in.
     here.start("flower-superlink", *here.link_options, "--host", "127.0.0.1", "--port", str(here.port), log="again")
     here.await_link()
-    with start_round(here, what, "--expect", 5, "--join", 90, "--answer", 60) as process:
+    with start_round(here, what, "--expect", 5, "--join", 90, "--answer", 90, folder="again") as process:
         output = process.communicate()[0]
     assert process.returncode == 0, output
-    assert Status.read(here.folder / "out" / "status.json").labelled == NAMES
+    assert Status.read(here.folder / "again" / "status.json").labelled == NAMES
     for name, body in kept.items():
-        assert (here.folder / "out" / "accepted" / name).read_bytes() == body
+        assert (here.folder / "again" / "accepted" / name).read_bytes() == body

@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
+from needs import takes_minutes
+
 ROOT = Path(__file__).parents[2]
 LOOPBACK_ONLY = ["unshare", "--net", "sh", "-c"]
 
@@ -21,6 +23,7 @@ def has_namespaces() -> bool:
     return done.returncode == 0
 
 
+@takes_minutes
 @pytest.mark.skipif(not has_namespaces(), reason="network namespaces are not to be had here")
 def test_a_whole_round_needs_no_network_but_loopback() -> None:
     test = "tests/flower/test_processes.py::test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file"

@@ -21,7 +21,7 @@ from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.message import Model
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode
-from needs import needs_splits
+from needs import needs_splits, takes_minutes
 from sites import write_agreement
 
 CLUSTERS = {"EC": 8, "US": 4}
@@ -66,7 +66,7 @@ def call(here: Loopback, *command: str) -> None:
 
 
 @needs_splits
-@pytest.mark.parametrize("dataset", CLUSTERS)
+@pytest.mark.parametrize("dataset", ["EC", pytest.param("US", marks=takes_minutes)])
 def test_eight_real_nodes_end_as_one_process_does(dataset: str, tmp_path: Path) -> None:
     what = agreement_of(dataset)
     model, labels = in_one_process(write_tables(tmp_path / "calm", dataset, what), what, CLUSTERS[dataset])
