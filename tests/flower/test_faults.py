@@ -42,7 +42,7 @@ def start_sites(here: Loopback, what: Agreement) -> dict[str, "subprocess.Popen[
     return dict(zip(NAMES, here.processes[-len(NAMES) :], strict=True))
 
 
-def start_round(here: Loopback, what: Agreement, *options: object) -> "subprocess.Popen[str]":
+def start_round(here: Loopback, what: Agreement, *options: object, folder: str = "out") -> "subprocess.Popen[str]":
     """The command, at the server."""
     write_agreement(here.folder, what)
     words = [
