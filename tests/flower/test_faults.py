@@ -45,16 +45,8 @@ def start_sites(here: Loopback, what: Agreement) -> dict[str, "subprocess.Popen[
 def start_round(here: Loopback, what: Agreement, *options: object, folder: str = "out") -> "subprocess.Popen[str]":
     """The command, at the server."""
     write_agreement(here.folder, what)
-    words = [
-        "federate",
-        here.folder / "federation.toml",
-        "--connection",
-        CONNECTION,
-        "-o",
-        here.folder / "out",
-        "-k",
-        3,
-    ]
+    file, out = here.folder / "federation.toml", here.folder / folder
+    words = ["federate", file, "--connection", CONNECTION, "-o", out, "-k", 3]
     return subprocess.Popen(  # noqa: S603 (our own command)
         [*PROGRAM, *map(str, [*words, *options])],
         env={**here.env, "PYTHONUNBUFFERED": "1"},
