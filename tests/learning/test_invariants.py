@@ -36,7 +36,7 @@ def test_centroids_are_the_means_of_their_members(X: FloatArray, seed: int) -> N
 @given(X=rows(), seed=seeds)
 def test_importance_sums_to_one_in_every_cluster(X: FloatArray, seed: int) -> None:
     outcome = compete(X, Learning().candidates(len(X)), Learning(), np.random.default_rng(seed))
-    importance, _ = feature_importance(X, outcome.labels, np.bincount(outcome.labels))
+    importance, _ = feature_importance(X, np.ones(len(X)), outcome.labels, np.bincount(outcome.labels))
     assert (importance >= 0.0).all()
     np.testing.assert_allclose(importance.sum(axis=0), 1.0, atol=1e-9)
 

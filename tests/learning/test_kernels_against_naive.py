@@ -58,7 +58,7 @@ ROUNDING = np.tile([[0.345584192064786, 0.8216181435011584], [0.3304370761833871
 @example(case=(ROUNDING, np.array([0, 0, 1, 1])))  # inside and outside are the same but for rounding
 def test_importance_equals_its_naive_twin(case: tuple[FloatArray, IntArray]) -> None:
     X, labels = case
-    importance, centroids = feature_importance(X, labels, np.bincount(labels))
+    importance, centroids = feature_importance(X, np.ones(len(X)), labels, np.bincount(labels))
     for j in range(labels.max() + 1):
         centroid, expected = naive.feature_importance(X.tolist(), set(np.flatnonzero(labels == j).tolist()))
         np.testing.assert_allclose(importance[:, j], expected, atol=1e-9)
@@ -135,7 +135,7 @@ def test_log_weight_is_finite_everywhere_and_that_of_the_naive_twin(raw_weight: 
 def test_weighted_distances_equal_their_naive_twin() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 4))
-    _, clusters = start(X, 600, rng)
+    _, clusters = start(X, np.ones(len(X)), 600, rng)
     clusters.importance[:] = rng.dirichlet(np.ones(4), size=600).T
     out = np.empty(600)
     _kernels.weighted_distances(X[0], clusters, 0, 600, out)

@@ -31,6 +31,7 @@ class Clusters(NamedTuple):
     centroid: FloatArray  # (features, candidates)  c, the mean of the members
     importance: FloatArray  # (features, candidates)  h, sums to one over the features
     size: IntArray  # (candidates,)  members
+    mass: FloatArray  # (candidates,)  of the members; their number, where every row has a mass of one
     wins: FloatArray  # (candidates,)  g
     weight: FloatArray  # (candidates,)  the raw weight, script W
     standing: FloatArray  # (candidates,)  log(w * gamma) when last refreshed; minus infinity once out
@@ -152,29 +153,34 @@ def winner_and_rival(
 
 
 @compiled
-def _join(x: FloatArray, clusters: Clusters, j: int) -> None:
+def _join(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
     clusters.size[j] += 1
+    clusters.mass[j] += mass
     for m in range(x.shape[0]):
-        clusters.centroid[m, j] += (x[m] - clusters.centroid[m, j]) / clusters.size[j]
+        clusters.centroid[m, j] += mass * (x[m] - clusters.centroid[m, j]) / clusters.mass[j]
 
 
 @compiled
-def _leave(x: FloatArray, clusters: Clusters, j: int) -> None:
+def _leave(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
     clusters.size[j] -= 1
+    clusters.mass[j] -= mass
     if clusters.size[j] == 0:
         clusters.standing[j] = -np.inf
         return
     for m in range(x.shape[0]):
-        clusters.centroid[m, j] -= (x[m] - clusters.centroid[m, j]) / clusters.size[j]
+        clusters.centroid[m, j] -= mass * (x[m] - clusters.centroid[m, j]) / clusters.mass[j]
 
 
 @compiled
-def reward_and_penalise(clusters: Clusters, winner: int, rival: int, rate: float, ratio: float) -> None:
-    """Eqs. (11), (13), (14). The winner gains a win and weight; the rival loses weight by how close it came."""
-    clusters.wins[winner] += 1.0
-    clusters.weight[winner] += rate
+def reward_and_penalise(clusters: Clusters, winner: int, rival: int, mass: float, rate: float, ratio: float) -> None:
+    """Eqs. (11), (13), (14). The winner gains a win and weight; the rival loses weight by how close it came.
+
+    A row of mass two counts as two rows that come at once.
+    """
+    clusters.wins[winner] += mass
+    clusters.weight[winner] += mass * rate
     if rival >= 0:
-        clusters.weight[rival] -= rate * ratio
+        clusters.weight[rival] -= mass * rate * ratio
 
 
 @compiled
@@ -192,6 +198,7 @@ def compact(clusters: Clusters, count: int, labels: IntArray, smallest: int) -> 
                 clusters.centroid[:, kept] = clusters.centroid[:, j]
                 clusters.importance[:, kept] = clusters.importance[:, j]
                 clusters.size[kept] = clusters.size[j]
+                clusters.mass[kept] = clusters.mass[j]
                 clusters.wins[kept] = clusters.wins[j]
                 clusters.weight[kept] = clusters.weight[j]
                 clusters.standing[kept] = clusters.standing[j]
@@ -204,7 +211,7 @@ def compact(clusters: Clusters, count: int, labels: IntArray, smallest: int) -> 
 
 @compiled
 def epoch(
-    X: FloatArray, labels: IntArray, clusters: Clusters, count: int, all_wins: float, rate: float
+    X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Clusters, count: int, all_wins: float, rate: float
 ) -> tuple[int, int]:
     """Let the clusters compete once for every row, in order; the answer is (rows that moved, clusters left)."""
     distances = np.empty(count)
@@ -224,17 +231,17 @@ def epoch(
                 refreshed_at = all_wins
             slack = log_gamma(most_wins, all_wins) - log_gamma(most_wins, refreshed_at)
             winner, rival, ratio = winner_and_rival(x, clusters, count, all_wins, slack, distances)
-        reward_and_penalise(clusters, winner, rival, rate, ratio)
-        all_wins += 1.0
+        reward_and_penalise(clusters, winner, rival, mass[i], rate, ratio)
+        all_wins += mass[i]
         most_wins = max(most_wins, clusters.wins[winner])
         clusters.standing[winner] = _standing(clusters, winner, all_wins)
         if rival >= 0:
             clusters.standing[rival] = _standing(clusters, rival, all_wins)
         before = labels[i]
         if before != winner:
-            _join(x, clusters, winner)
+            _join(x, mass[i], clusters, winner)
             if before >= 0:
-                _leave(x, clusters, before)
+                _leave(x, mass[i], clusters, before)
                 out += clusters.size[before] == 0
             labels[i] = winner
             moved += 1
@@ -242,26 +249,26 @@ def epoch(
 
 
 @compiled
-def inside_moments(X: FloatArray, labels: IntArray, mean: FloatArray, squares: FloatArray) -> None:
+def inside_moments(X: FloatArray, mass: FloatArray, labels: IntArray, mean: FloatArray, squares: FloatArray) -> None:
     """Mean and sum of squared differences of every cluster's members, per feature (features x clusters).
 
     Welford's recurrence: a cluster of equal values gets exactly that value and exactly zero.
     """
     mean[:] = 0.0
     squares[:] = 0.0
-    size = np.zeros(mean.shape[1], dtype=np.int64)
+    total = np.zeros(mean.shape[1])
     for i in range(X.shape[0]):
         j = labels[i]
         if j >= 0:
-            size[j] += 1
+            total[j] += mass[i]
             for m in range(X.shape[1]):
                 difference = X[i, m] - mean[m, j]
-                mean[m, j] += difference / size[j]
-                squares[m, j] += difference * (X[i, m] - mean[m, j])
+                mean[m, j] += mass[i] * difference / total[j]
+                squares[m, j] += mass[i] * difference * (X[i, m] - mean[m, j])
 
 
 @compiled
-def sum_of_closeness(X: FloatArray, labels: IntArray, mean: FloatArray, total: FloatArray) -> None:
+def sum_of_closeness(X: FloatArray, mass: FloatArray, labels: IntArray, mean: FloatArray, total: FloatArray) -> None:
     """Sum over every cluster's members of exp(-(x - c)^2 / 2), per feature (features x clusters)."""
     total[:] = 0.0
     for i in range(X.shape[0]):
@@ -269,7 +276,7 @@ def sum_of_closeness(X: FloatArray, labels: IntArray, mean: FloatArray, total: F
         if j >= 0:
             for m in range(X.shape[1]):
                 difference = X[i, m] - mean[m, j]
-                total[m, j] += np.exp(-0.5 * difference * difference)
+                total[m, j] += mass[i] * np.exp(-0.5 * difference * difference)
 
 
 @compiled
@@ -287,12 +294,12 @@ def normalised_similarity(x: FloatArray, clusters: Clusters, own: int, distances
 
 
 @compiled
-def objective(X: FloatArray, labels: IntArray, clusters: Clusters, count: int) -> float:
+def objective(X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Clusters, count: int) -> float:
     """Eq. (6). P, the sum over all rows of the similarity to their own cluster."""
     distances = np.empty(count)
     total = 0.0
     for i in range(X.shape[0]):
-        total += normalised_similarity(X[i], clusters, labels[i], distances)
+        total += mass[i] * normalised_similarity(X[i], clusters, labels[i], distances)
     return total
 
 

@@ -67,23 +67,36 @@ class Outcome:
         return len(self.centroids)
 
 
-def compete(X: FloatArray, n_candidates: int, learning: Learning, rng: np.random.Generator) -> Outcome:
-    """CPL: let `n_candidates` clusters, each started from a row of its own, compete until no row moves."""
-    labels, clusters = start(X, n_candidates, rng)
+def compete(
+    X: FloatArray,
+    n_candidates: int,
+    learning: Learning,
+    rng: np.random.Generator,
+    *,
+    mass: FloatArray | None = None,
+) -> Outcome:
+    """CPL: let `n_candidates` clusters, each started from a row of its own, compete until no row moves.
+
+    Rows may stand for many others, by their `mass`: only how masses compare counts, their mean becomes one.
+    """
+    mass = np.ones(len(X)) if mass is None else mass / mass.mean()
+    labels, clusters = start(X, mass, n_candidates, rng)
     count, all_wins = n_candidates, float(n_candidates)
     for epoch in range(1, learning.max_epochs + 1):
-        moved, count = _kernels.epoch(X, labels, clusters, count, all_wins, learning.learning_rate)
+        moved, count = _kernels.epoch(X, mass, labels, clusters, count, all_wins, learning.learning_rate)
         all_wins += len(X)
         if moved == 0 or epoch == learning.max_epochs:
             break
         count = drop_singletons(clusters, count, labels)
-        importance, means = feature_importance(X, labels, clusters.size[:count])
+        importance, means = feature_importance(X, mass, labels, clusters.size[:count])
         clusters.importance[:, :count] = importance
         clusters.centroid[:, :count] = means
-    return finish(X, labels, clusters, count, epoch, moved == 0)
+    return finish(X, mass, labels, clusters, count, epochs=epoch, converged=moved == 0)
 
 
-def start(X: FloatArray, n_candidates: int, rng: np.random.Generator) -> tuple[IntArray, _kernels.Clusters]:
+def start(
+    X: FloatArray, mass: FloatArray, n_candidates: int, rng: np.random.Generator
+) -> tuple[IntArray, _kernels.Clusters]:
     """Draw distinct rows as the first centroids; each is its cluster's only member, all others are unassigned.
 
     Note: the paper sets w to 1 / k0 although w is a sigmoid of W; W = 1 is the start that agrees with it.
@@ -96,6 +109,7 @@ def start(X: FloatArray, n_candidates: int, rng: np.random.Generator) -> tuple[I
         centroid=np.ascontiguousarray(X[seeds].T),
         importance=np.full((n_features, n_candidates), 1.0 / n_features),
         size=np.ones(n_candidates, dtype=np.int64),
+        mass=mass[seeds],
         wins=np.ones(n_candidates),
         weight=np.ones(n_candidates),
         standing=np.zeros(n_candidates),
@@ -111,13 +125,20 @@ def drop_singletons(clusters: _kernels.Clusters, count: int, labels: IntArray) -
 
 
 def finish(
-    X: FloatArray, labels: IntArray, clusters: _kernels.Clusters, count: int, epochs: int, converged: bool
+    X: FloatArray,
+    mass: FloatArray,
+    labels: IntArray,
+    clusters: _kernels.Clusters,
+    count: int,
+    *,
+    epochs: int,
+    converged: bool,
 ) -> Outcome:
     """Eq. (5). Every row in exactly one cluster, numbered 0, 1, ...; none of them empty."""
     return Outcome(
         labels=labels,
         centroids=np.ascontiguousarray(clusters.centroid[:, :count].T),
-        objective=_kernels.objective(X, labels, clusters, count),
+        objective=_kernels.objective(X, mass, labels, clusters, count),
         epochs=epochs,
         converged=converged,
     )

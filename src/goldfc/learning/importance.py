@@ -20,24 +20,37 @@ DECIMALS = 12
 
 @dataclass(frozen=True)
 class Moments:
-    """What importance needs to know of the rows: per cluster (features x clusters), and of all rows (features)."""
+    """What importance needs to know of the rows: per cluster (features x clusters), and of all rows (features).
+
+    `mass` is `size` where every row has a mass of one.
+    """
 
     size: IntArray
+    mass: FloatArray
     mean: FloatArray
     squares: FloatArray
     all_size: int
+    all_mass: float
     all_mean: FloatArray
     all_squares: FloatArray
 
+    @property
+    def outside(self) -> FloatArray:
+        """The mass outside of every cluster; what is left of subtracting the same is none."""
+        left = self.all_mass - self.mass
+        return np.where((self.size < self.all_size) & (left > NEGLIGIBLE * self.all_mass), left, 0.0)
 
-def measure(X: FloatArray, labels: IntArray, size: IntArray) -> Moments:
+
+def measure(X: FloatArray, mass: FloatArray, labels: IntArray, size: IntArray) -> Moments:
     """The moments of every cluster, and of all rows together."""
     shape = X.shape[1], len(size)
     mean, squares = np.empty(shape), np.empty(shape)
-    _kernels.inside_moments(X, labels, mean, squares)
+    _kernels.inside_moments(X, mass, labels, mean, squares)
     all_mean, all_squares = np.empty((X.shape[1], 1)), np.empty((X.shape[1], 1))
-    _kernels.inside_moments(X, np.zeros(len(X), dtype=np.int64), all_mean, all_squares)
-    return Moments(size, mean, squares, len(X), all_mean, all_squares)
+    _kernels.inside_moments(X, mass, np.zeros(len(X), dtype=np.int64), all_mean, all_squares)
+    member = labels >= 0
+    inside = np.bincount(labels[member], weights=mass[member], minlength=len(size))
+    return Moments(size, inside, mean, squares, len(X), float(mass.sum()), all_mean, all_squares)
 
 
 def means(moments: Moments) -> tuple[FloatArray, FloatArray]:
@@ -45,13 +58,18 @@ def means(moments: Moments) -> tuple[FloatArray, FloatArray]:
 
     n mu = n_j mu_j + (n - n_j) mu_bar_j, solved for mu_bar_j around the mean of all rows.
     """
-    outside = np.maximum(moments.all_size - moments.size, 1)
-    return moments.mean, moments.all_mean - (moments.size / outside) * (moments.mean - moments.all_mean)
+    outside = np.where(moments.outside > 0.0, moments.outside, 1.0)
+    return moments.mean, moments.all_mean - (moments.mass / outside) * (moments.mean - moments.all_mean)
+
+
+def freedom(mass: FloatArray, size: IntArray) -> FloatArray:
+    """What squares are divided by: m (n - 1) / n for n rows of mass m together, which is n - 1 where m is n."""
+    return np.where(size > 1, mass * (size - 1) / np.maximum(size, 1), 1.0)
 
 
 def inside_variance(moments: Moments) -> FloatArray:
     """Eq. (18). Sample variance inside every cluster; zero for a single member."""
-    return moments.squares / np.maximum(moments.size - 1, 1)
+    return moments.squares / freedom(moments.mass, moments.size)
 
 
 def outside_variance(moments: Moments) -> FloatArray:
@@ -59,10 +77,11 @@ def outside_variance(moments: Moments) -> FloatArray:
 
     All squares = inside + outside + between, and between is n n_j / (n - n_j) (mu_j - mu)^2.
     """
-    outside = moments.all_size - moments.size
-    between = moments.all_size * moments.size / np.maximum(outside, 1)
+    outside = moments.outside
+    between = moments.all_mass * moments.mass / np.where(outside > 0.0, outside, 1.0)
     squares = moments.all_squares - moments.squares - between * (moments.mean - moments.all_mean) ** 2
-    return np.where(outside > 1, np.maximum(squares, 0.0), 0.0) / np.maximum(outside - 1, 1)
+    others = np.where(outside > 0.0, moments.all_size - moments.size, 0)
+    return np.where(others > 1, np.maximum(squares, 0.0), 0.0) / freedom(outside, others)
 
 
 def distinctness(moments: Moments) -> FloatArray:
@@ -71,7 +90,7 @@ def distinctness(moments: Moments) -> FloatArray:
     Note: what is below NEGLIGIBLE counts as zero, or noise would decide where nothing else does.
     Both variances zero: 0 where the means agree, 1 where they do not. Nobody outside: 0.
     """
-    scale = moments.all_squares / max(moments.all_size - 1, 1)
+    scale = moments.all_squares / freedom(np.array(moments.all_mass), np.array(moments.all_size))
     scale = np.where(scale > 0.0, scale, 1.0)
     mean, other_mean = means(moments)
     gap = _without_noise((mean - other_mean) ** 2 / scale)
@@ -81,26 +100,28 @@ def distinctness(moments: Moments) -> FloatArray:
     spread = np.where(both > 0.0, both, 1.0)
     overlap = np.sqrt(2.0 * np.sqrt(variance * other_variance) / spread) * np.exp(-gap / (4.0 * spread))
     alpha = np.where(both > 0.0, np.sqrt(_without_noise(1.0 - overlap)), (gap > 0.0).astype(np.float64))
-    return np.where(moments.size < moments.all_size, alpha, 0.0)
+    return np.where(moments.outside > 0.0, alpha, 0.0)
 
 
-def agreement(X: FloatArray, labels: IntArray, moments: Moments) -> FloatArray:
+def agreement(X: FloatArray, mass: FloatArray, labels: IntArray, moments: Moments) -> FloatArray:
     """Eq. (20). beta: mean closeness exp(-(x - c)^2 / 2) of the members to their own centroid.
 
     Note: the paper takes a square root of the sum before dividing by the size, which makes beta shrink with the size.
     """
     total = np.empty_like(moments.mean)
-    _kernels.sum_of_closeness(X, labels, moments.mean, total)
-    return total / np.maximum(moments.size, 1)
+    _kernels.sum_of_closeness(X, mass, labels, moments.mean, total)
+    return total / np.where(moments.size > 0, moments.mass, 1.0)
 
 
-def feature_importance(X: FloatArray, labels: IntArray, size: IntArray) -> tuple[FloatArray, FloatArray]:
+def feature_importance(
+    X: FloatArray, mass: FloatArray, labels: IntArray, size: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """Eq. (21). h = alpha beta, scaled to sum to one in every cluster; with it, the centroids it was made from.
 
     All products zero: every feature counts the same.
     """
-    moments = measure(X, labels, size)
-    product = distinctness(moments) * agreement(X, labels, moments)
+    moments = measure(X, mass, labels, size)
+    product = distinctness(moments) * agreement(X, mass, labels, moments)
     total = product.sum(axis=0)
     importance: FloatArray = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / X.shape[1])
     return np.around(importance, DECIMALS), moments.mean
