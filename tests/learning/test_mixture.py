@@ -24,7 +24,7 @@ from goldfc.learning.mixture import (
     memberships_of,
     no_scatter,
     random_start,
-    shape_of,
+    scatter_of,
     spread_around_means,
     standardized,
     whiten,
@@ -178,7 +178,7 @@ def test_micro_clusters_tell_the_covariance_of_the_rows_around_their_clusters(X:
     own = np.unique(rng.integers(8, size=len(X)), return_inverse=True)[1]
     centroids = means_of(X, own, np.ones(len(X)))
     mass = np.bincount(own).astype(float)
-    micro = MicroClusters(centroids, mass, shape_of(X, centroids, own) * len(X))
+    micro = MicroClusters(centroids, mass, scatter_of(X, centroids, own))
     labels = np.unique(rng.integers(3, size=len(mass)), return_inverse=True)[1].astype(np.int64)
     of_rows = spread_around_means(MicroClusters(X, np.ones(len(X)), np.zeros((X.shape[1],) * 2)), labels[own])
     scale = np.sqrt(np.diagonal(of_rows))
@@ -222,10 +222,10 @@ def test_many_features_send_variances_alone() -> None:
     for n_features in (MOST_FEATURES_FOR_CORRELATIONS, MOST_FEATURES_FOR_CORRELATIONS + 1):
         X = np.random.default_rng(0).normal(size=(20, n_features))
         labels = np.arange(20) % 4
-        shape = shape_of(X, means_of(X, labels, np.ones(20)), labels)
+        shape = scatter_of(X, means_of(X, labels, np.ones(20)), labels)
         full = n_features == MOST_FEATURES_FOR_CORRELATIONS
         assert shape.shape == no_scatter(n_features).shape == ((n_features, n_features) if full else (n_features,))
-    few = shape_of(X[:, :200], means_of(X[:, :200], labels, np.ones(20)), labels)
+    few = scatter_of(X[:, :200], means_of(X[:, :200], labels, np.ones(20)), labels)
     np.testing.assert_allclose(shape[:200], np.diagonal(few))
 
 

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldfc import Consensus, Learning, Remc, Summary, summarize
-from goldfc._types import FloatArray
+from goldfc._types import FloatArray, RowLabels
 from goldfc.errors import BadRows
 from goldfc.protocol.audit import Change, audit
 from goldfc.protocol.federation import generator
 from goldfc.protocol.message import is_covariance
 from goldfc.protocol.privacy import coarse_shape, round_to_multiple
+from goldfc.protocol.rows import RowSource
 from goldfc.protocol.terms import Column, Terms
 
 WAY = Consensus(scaling="own", smallest=5, rows_each=8)
@@ -30,7 +31,7 @@ def is_a_row(centroids: FloatArray, rows: FloatArray) -> np.ndarray[tuple[int], 
     return np.array([np.isclose(rows, centroid, rtol=1e-12, atol=1e-12).all(axis=1).any() for centroid in centroids])
 
 
-def summary_of(rows: FloatArray, way: Consensus | Remc = WAY, terms: Terms | None = None) -> Summary:
+def summary_of(rows: FloatArray | RowSource, way: Consensus | Remc = WAY, terms: Terms | None = None) -> Summary:
     return summarize(rows, "a", way.task, generator(0), terms=terms or Terms())[0]
 
 
@@ -61,7 +62,7 @@ def test_members_are_hard_to_tell_from_others(seed: int) -> None:
     assert not report.failures
 
 
-def parts(rows: FloatArray) -> tuple[Summary, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def parts(rows: FloatArray) -> tuple[Summary, RowLabels]:
     summary, membership = summarize(rows, "a", WAY.task, generator(0))
     return summary, membership.micro_clusters
 

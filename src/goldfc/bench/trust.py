@@ -28,6 +28,7 @@ from goldfc.protocol.audit import Audit, audit
 from goldfc.protocol.client import Membership, label, summarize
 from goldfc.protocol.federation import generator
 from goldfc.protocol.message import LARGEST_MASS, Message, Summary
+from goldfc.protocol.rows import RowSource
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode, write_durably
 
@@ -89,7 +90,7 @@ def audit_of(rows: FloatArray) -> Audit:
     """At the default level."""
     what = agreement_for(rows.shape[1])
 
-    def make(part: FloatArray) -> tuple[Summary, Membership]:
+    def make(part: FloatArray | RowSource) -> tuple[Summary, Membership]:
         return summarize(part, "a", what.way.task, generator(0, "client", "a"), terms=what.terms)
 
     summary, membership = make(rows)

@@ -31,6 +31,8 @@ def describe_summary(summary: Summary) -> Iterator[Line]:
     yield "shape", "withheld" if summary.shape is None else shape_words(summary)
     if summary.moments is not None:
         yield "of every column", f"mean and variance of about {summary.moments.count:.0f} rows, to share one scale"
+    if summary.blocks:
+        yield "learned", f"in {summary.blocks} blocks of rows, because there are many"
     if summary.smallest > 1:
         yield (
             "privacy level",

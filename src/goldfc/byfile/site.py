@@ -31,6 +31,7 @@ from goldfc.protocol.client import Membership, label, summarize
 from goldfc.protocol.envelope import Context, PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.protocol.federation import generator
 from goldfc.protocol.message import Model, Summary, canonical_json
+from goldfc.protocol.rows import RowSource
 from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_durably
 
 PRIVATE_FOLDER = ".goldfc"
@@ -54,7 +55,7 @@ def draft_summary(table: Table, client: str, agreement: Agreement, data: Path) -
     """Summarise and audit; nothing is written yet."""
     task, terms = agreement.way.task, agreement.terms
 
-    def make(rows: FloatArray) -> tuple[Summary, Membership]:
+    def make(rows: FloatArray | RowSource) -> tuple[Summary, Membership]:
         rng = generator(agreement.seed, "client", client)
         return summarize(rows, client, task, rng, withhold=agreement.withhold, terms=terms)
 

@@ -49,7 +49,7 @@ def measure(X: FloatArray, mass: FloatArray, labels: IntArray, size: IntArray) -
     all_mean, all_squares = np.empty((X.shape[1], 1)), np.empty((X.shape[1], 1))
     _kernels.inside_moments(X, mass, np.zeros(len(X), dtype=np.int64), all_mean, all_squares)
     member = labels >= 0
-    inside = np.bincount(labels[member], weights=mass[member], minlength=len(size))
+    inside = np.bincount(labels[member], weights=mass[member], minlength=len(size)).astype(np.float64)
     return Moments(size, inside, mean, squares, len(X), float(mass.sum()), all_mean, all_squares)
 
 

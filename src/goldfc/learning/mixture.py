@@ -172,13 +172,13 @@ def form_of_shape(n_features: int) -> tuple[int, ...]:
     return (n_features,) if n_features > MOST_FEATURES_FOR_CORRELATIONS else (n_features, n_features)
 
 
-def shape_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> FloatArray:
-    """How rows lie around their own micro-centroids, in the mean: a covariance, or with many features variances."""
+def scatter_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> FloatArray:
+    """How rows lie around their own micro-centroids, added up: a matrix, or with many features its diagonal."""
     residuals = rows - centroids[labels]
     if len(form_of_shape(rows.shape[1])) == 1:
-        return np.asarray((residuals**2).mean(axis=0))
+        return np.asarray((residuals**2).sum(axis=0))
     # Not by @, whose last digits may depend on the number of threads.
-    return np.asarray(np.einsum("ni,nj->ij", residuals, residuals)) / len(rows)
+    return np.asarray(np.einsum("ni,nj->ij", residuals, residuals))
 
 
 def no_scatter(n_features: int) -> FloatArray:
@@ -210,6 +210,7 @@ def means_of(points: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArr
     return sums_by_label(points * mass[:, None], labels) / total[:, None]
 
 
-def sums_by_label(points: FloatArray, labels: IntArray) -> FloatArray:
-    """The sum of the points of every label."""
-    return np.ascontiguousarray(np.column_stack([np.bincount(labels, weights=column) for column in points.T]))
+def sums_by_label(points: FloatArray, labels: IntArray, count: int = 0) -> FloatArray:
+    """The sum of the points of every label, of which there are at least `count`."""
+    sums = [np.bincount(labels, weights=column, minlength=count) for column in points.T]
+    return np.ascontiguousarray(np.column_stack(sums))

@@ -7,19 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min, roc_auc_score
 
-from goldfc._types import FloatArray, IntArray
+from goldfc._types import FloatArray, RowLabels
+from goldfc.learning.mixture import sums_by_label
 from goldfc.learning.moments import Moments
+from goldfc.protocol.finding import Measured, labelled, measure, moments_of, widen
 from goldfc.protocol.message import Summary
-from goldfc.protocol.privacy import ends_by_label, equals_a_row, grid_of, to_grid
+from goldfc.protocol.privacy import equals_a_row, grid_of
+from goldfc.protocol.rows import MOST_ROWS, Chosen, RowSource, as_source, blocks_of, sample_of
 from goldfc.protocol.terms import with_fixed_scales
 
 # Above this, somebody who has a row can guess too well whether it was among those summarised.
 TELLS_MEMBERS = 0.65
-# Rows that are looked at for typical distances.
-SAMPLE = 2000
-# A row dominates a mean when it makes up more than this share of all distances from the median, and is further out
-# than so many times what is usual in the column.
-DOMINATES, FAR = 0.8, 10.0
+# Rows that are looked at for typical distances, and for what is usual in a column.
+SAMPLE, LARGE_SAMPLE = 2000, 20_000
+# A row dominates a mean when it makes up more than this share of all distances from the mean of the others, and is
+# further out than so many times what is usual in the column.
+DOMINATES, FAR = 0.7, 10.0
 
 
 @dataclass(frozen=True)
@@ -87,47 +90,49 @@ class Audit:
 
 
 def audit(
-    rows: FloatArray,
+    rows: FloatArray | RowSource,
     summary: Summary,
-    micro_clusters: IntArray,
+    micro_clusters: RowLabels,
     *,
-    again: Callable[[FloatArray], Summary] | None = None,
+    again: Callable[[FloatArray | RowSource], Summary] | None = None,
     change: Change | None = None,
     required: int = 1,
 ) -> Audit:
     """Look at a summary with the rows it was made of; `again` makes one of other rows in the same way."""
-    moments = Moments.of(rows)
+    source = as_source(rows)
+    moments = moments_of(source)
     scale, grid = with_fixed_scales(moments.scale, summary.terms), grid_of(moments, summary.terms)
-    unit, centroids = (rows - moments.mean) / scale, (summary.centroids - moments.mean) / scale
+    micro = measure(source, micro_clusters, grid)
+    ends = ends_of(source, micro_clusters, len(micro.size))
     return Audit(
-        rows=len(rows),
-        micro_clusters=len(centroids),
-        smallest=int(np.bincount(micro_clusters).min()),
+        rows=source.shape[0],
+        micro_clusters=len(summary.centroids),
+        smallest=int(micro.size.min()),
         required=required,
-        exact_matches=int((equals_a_row(summary.centroids, rows, grid) | all_alike(rows, micro_clusters, grid)).sum()),
-        distance_ratio=distance_ratio(unit, centroids),
-        membership_auc=membership_auc(rows, scale, again) if again is not None else None,
-        constant_columns=constant_columns(rows, micro_clusters, summary, moments),
-        dominated=dominated_columns(rows, micro_clusters, summary),
+        exact_matches=int((equals_a_row(summary.centroids, source, grid) | all_alike(micro)).sum()),
+        distance_ratio=distance_ratio(source, summary.centroids, moments.mean, scale),
+        membership_auc=membership_auc(source, scale, again) if again is not None else None,
+        constant_columns=constant_columns(ends, summary, moments),
+        dominated=dominated_columns(source, micro_clusters, micro, ends, summary),
         change=change,
     )
 
 
-def all_alike(rows: FloatArray, micro_clusters: IntArray, grid: FloatArray) -> NDArray[np.bool_]:
+def all_alike(micro: Measured) -> NDArray[np.bool_]:
     """Which micro-clusters have rows that are all the same up to rounding: their mean is each of them."""
-    low, high = ends_by_label(to_grid(rows, grid), micro_clusters)
-    return np.asarray((low == high).all(axis=1))
+    return np.asarray((micro.low == micro.high).all(axis=1))
 
 
-def distance_ratio(rows: FloatArray, centroids: FloatArray) -> float:
+def distance_ratio(rows: RowSource, centroids: FloatArray, mean: FloatArray, scale: FloatArray) -> float:
     """How far a centroid is from its nearest row, against how far a row is from its nearest: medians."""
-    sample = rows[:: max(1, len(rows) // SAMPLE)]
-    of_centroids = np.median(pairwise_distances_argmin_min(centroids, rows)[1])
-    distinct = np.unique(sample, axis=0)
+    places, nearest = (centroids - mean) / scale, np.full(len(centroids), np.inf)
+    for _, block in blocks_of(rows):
+        nearest = np.minimum(nearest, pairwise_distances_argmin_min(places, (block - mean) / scale)[1])
+    distinct = np.unique((sample_of(rows, SAMPLE) - mean) / scale, axis=0)
     if len(distinct) < 2:
         return 0.0
     between = float(np.median(nearest_other(distinct)))
-    return float(of_centroids) / between if between > 0.0 else 0.0
+    return float(np.median(nearest)) / between if between > 0.0 else 0.0
 
 
 def nearest_other(rows: FloatArray) -> FloatArray:
@@ -141,38 +146,77 @@ def nearest_other(rows: FloatArray) -> FloatArray:
     return found
 
 
-def membership_auc(rows: FloatArray, scale: FloatArray, again: Callable[[FloatArray], Summary]) -> float:
+def membership_auc(rows: RowSource, scale: FloatArray, again: Callable[[FloatArray | RowSource], Summary]) -> float:
     """How well the distance to the nearest centroid tells rows of a summary from rows that are not in it.
 
-    Every other row is summarised, in an order that does not hang on where it stands in the file. 0.5 is chance.
+    About half of the rows are summarised, chosen by what they are and not by where they stand in the file. 0.5 is
+    chance. Of many rows, a sample is guessed.
     """
-    inside = np.zeros(len(rows), dtype=bool)
-    inside[np.lexsort(rows.T)[::2]] = True
-    summary = again(rows[inside])
-    distance = pairwise_distances_argmin_min(rows / scale, summary.centroids / scale)[1]
-    return float(roc_auc_score(inside, -distance))
+    inside = every_other(rows)
+    summary = again(Chosen(rows, np.flatnonzero(inside).astype(np.int32)))
+    step = -(-len(inside) // LARGE_SAMPLE)
+    distance = pairwise_distances_argmin_min(sample_of(rows, LARGE_SAMPLE) / scale, summary.centroids / scale)[1]
+    return float(roc_auc_score(inside[::step], -distance))
 
 
-def dominated_columns(rows: FloatArray, micro_clusters: IntArray, summary: Summary) -> tuple[tuple[str, int, int], ...]:
+def every_other(rows: RowSource) -> NDArray[np.bool_]:
+    """Half of the rows: every other one in a sorted table, or of a table that is too large to sort by a hash."""
+    inside = np.zeros(rows.shape[0], dtype=bool)
+    if len(inside) <= MOST_ROWS:
+        inside[np.lexsort(rows.read(0, len(inside)).T)[::2]] = True
+        return inside
+    odd = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    for where, block in blocks_of(rows):
+        mixed = (np.ascontiguousarray(block).view(np.uint64) * odd).sum(axis=1, dtype=np.uint64)
+        # Low bits of decimals are all alike; multiplying once more carries the others' differences to the top.
+        inside[where] = ((mixed ^ (mixed >> np.uint64(32))) * odd[0]) >> np.uint64(63) == 1
+    return inside
+
+
+def dominated_columns(
+    rows: RowSource, micro_clusters: RowLabels, micro: Measured, ends: tuple[FloatArray, FloatArray], summary: Summary
+) -> tuple[tuple[str, int, int], ...]:
     """Columns of numbers where a micro-cluster's mean is mostly one row's: how many micro-clusters, and the worst row.
 
     As in the dominance rule of official statistics: whoever knows the size can multiply, and has that row's value.
     """
-    usual = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0)
+    sample = sample_of(rows, LARGE_SAMPLE)
+    usual = np.median(np.abs(sample - np.median(sample, axis=0)), axis=0)
     counts, worst = np.zeros(rows.shape[1], dtype=np.int64), np.zeros((2, rows.shape[1]))
-    for own in np.split(np.argsort(micro_clusters, kind="stable"), np.cumsum(np.bincount(micro_clusters))[:-1]):
-        apart = np.abs(rows[own] - np.median(rows[own], axis=0))
-        largest = apart.max(axis=0)
-        alone = (largest > DOMINATES * apart.sum(axis=0)) & (largest > FAR * usual) & (usual > 0.0)
-        counts += alone
-        worse = alone & (largest > worst[0])
-        worst[:, worse] = np.array([largest, own[apart.argmax(axis=0)]])[:, worse]
+    for end in ends:
+        others = (micro.mean * micro.size[:, None] - end) / np.maximum(micro.size - 1, 1)[:, None]
+        apart, total = np.abs(end - others), np.zeros_like(end)
+        for block, own in labelled(rows, micro_clusters):
+            total += sums_by_label(np.abs(block - others[own]), own, len(total))
+        alone = (apart > DOMINATES * total) & (apart > FAR * usual) & (usual > 0.0) & (micro.size > 1)[:, None]
+        counts += alone.sum(axis=0)
+        for column in np.flatnonzero(alone.any(axis=0)).tolist():
+            one = int(np.where(alone[:, column], apart[:, column], -1.0).argmax())
+            if apart[one, column] > worst[0, column]:
+                worst[:, column] = apart[one, column], first_row(rows, micro_clusters, one, column, end[one, column])
     names, kinds = names_and_kinds(summary, rows.shape[1])
     return tuple(
         (name, int(count), int(row))
         for name, kind, count, row in zip(names, kinds, counts, worst[1], strict=True)
         if count and kind == "number"
     )
+
+
+def first_row(rows: RowSource, micro_clusters: RowLabels, label: int, column: int, value: float) -> int:
+    """Which row of a micro-cluster has a value in a column."""
+    for where, block in blocks_of(rows):
+        found = np.flatnonzero((micro_clusters[where] == label) & (block[:, column] == value))
+        if len(found):
+            return int(where.start + found[0])
+    raise ValueError("there is no such row")
+
+
+def ends_of(rows: RowSource, micro_clusters: RowLabels, count: int) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest value of every column in every micro-cluster."""
+    low, high = np.full((count, rows.shape[1]), np.inf), np.full((count, rows.shape[1]), -np.inf)
+    for block, own in labelled(rows, micro_clusters):
+        widen(low, high, block, own)
+    return low, high
 
 
 def names_and_kinds(summary: Summary, n_features: int) -> tuple[Sequence[str], Sequence[str]]:
@@ -182,12 +226,11 @@ def names_and_kinds(summary: Summary, n_features: int) -> tuple[Sequence[str], S
 
 
 def constant_columns(
-    rows: FloatArray, micro_clusters: IntArray, summary: Summary, moments: Moments
+    ends: tuple[FloatArray, FloatArray], summary: Summary, moments: Moments
 ) -> tuple[tuple[str, int], ...]:
     """Columns that vary, but not inside some micro-clusters: there, one row's value is everybody's."""
-    low, high = ends_by_label(rows, micro_clusters)
-    names, kinds = names_and_kinds(summary, rows.shape[1])
-    counts = (low == high).sum(axis=0)
+    names, kinds = names_and_kinds(summary, len(moments.mean))
+    counts = (ends[0] == ends[1]).sum(axis=0)
     return tuple(
         (name, int(count))
         for name, kind, count, varies in zip(names, kinds, counts, moments.variance > 0.0, strict=True)

@@ -2,19 +2,27 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 
-from goldfc._types import FloatArray, IntArray
+from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadMessage, BadRows
-from goldfc.learning.competition import LARGEST_VALUE, compete
-from goldfc.learning.mixture import means_of, shape_of
-from goldfc.learning.moments import Moments
-from goldfc.learning.thinning import thin
-from goldfc.protocol.message import Message, Model, Scaling, Summary, Task
-from goldfc.protocol.privacy import grid_of, merge_small, refuse_too_few, suppressed, to_grid
-from goldfc.protocol.terms import UNNAMED, Terms, ranges_of, with_fixed_scales
+from goldfc.learning.competition import LARGEST_VALUE
+from goldfc.protocol.finding import (
+    WHEN_MANY,
+    Blocks,
+    find_micro_clusters,
+    measure,
+    moments_of,
+    renamed,
+    shape_of,
+    unit_scale,
+)
+from goldfc.protocol.message import Message, Model, Summary, Task
+from goldfc.protocol.privacy import grid_of, merge_small, refuse_too_few, suppressed
+from goldfc.protocol.rows import RowSource, as_source, blocks_of
+from goldfc.protocol.terms import UNNAMED, Terms
 
 Part = Literal["mass", "shape"]
 
@@ -24,67 +32,51 @@ class Membership:
     """Which row is in which micro-cluster. It is private: no message has a place for it."""
 
     client: str
-    micro_clusters: IntArray
+    micro_clusters: RowLabels
     digest: str  # of the summary that left
 
 
 def summarize(
-    rows: FloatArray,
+    rows: FloatArray | RowSource,
     client: str,
     task: Task,
     rng: np.random.Generator,
     *,
     withhold: Collection[Part] = (),
     terms: Terms = UNNAMED,
+    blocks: Blocks = WHEN_MANY,
 ) -> tuple[Summary, Membership]:
     """FCPL: find the micro-clusters of a client's rows; a few facts of each may leave, the membership stays.
 
-    A client may `withhold` mass or shape, whatever the task asks for.
+    A client may `withhold` mass or shape, whatever the task asks for. Many rows are learned in `blocks`.
 
     Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid. Learning
     takes such clusters out, but the last epoch can leave some.
     """
-    rows = checked(rows, client)
-    moments = Moments.of(rows)
-    unit = scaled(rows, moments, task.scaling, terms)
-    labels, centroids = find_micro_clusters(unit, task, rng)
+    source = checked(rows, client)
+    n_rows = source.shape[0]
+    moments = moments_of(source)
+    to_unit = unit_scale(moments, task.scaling, terms)
+    found = find_micro_clusters(source, to_unit, task, rng, blocks)
+    labels, micro = found.labels, measure(source, found.labels, grid_of(moments, terms))
     if task.smallest > 1:
-        refuse_too_few(len(rows), task.smallest, client)
-        labels = merge_small(unit, labels, task.smallest, to_grid(rows, grid_of(moments, terms)))
-    if task.smallest > 1 or unit is not rows:
-        centroids = means_of(rows, labels, np.ones(len(rows)))
+        refuse_too_few(n_rows, task.smallest, client)
+        into = merge_small(micro, to_unit(micro.mean), task.smallest)
+        labels, micro = renamed(labels, into), micro.merged(into)
+    centroids = micro.mean if found.centroids is None or task.smallest > 1 else found.centroids
     summary = Summary(
         client,
         centroids,
-        mass=np.bincount(labels) if task.mass and "mass" not in withhold else None,
-        shape=shape_of(rows, centroids, labels) if task.shape and "shape" not in withhold else None,
+        mass=micro.size if task.mass and "mass" not in withhold else None,
+        shape=shape_of(source, labels, centroids) if task.shape and "shape" not in withhold else None,
         moments=moments if task.scaling == "own" else None,
         smallest=task.smallest,
+        blocks=found.blocks,
         terms=terms,
     )
     if task.smallest > 1:
-        summary = suppressed(summary, rows, moments)
+        summary = suppressed(summary, source, moments)
     return summary, Membership(client, labels, summary.to_message().digest)
-
-
-def scaled(rows: FloatArray, moments: Moments, scaling: Scaling, terms: Terms) -> FloatArray:
-    """The rows as they are learned from: all features of about the same spread."""
-    if scaling == "given":
-        return rows
-    if scaling == "ranges":
-        low, high = ranges_of(terms)
-        return np.asarray((rows - low) / (high - low))
-    return np.asarray((rows - moments.mean) / with_fixed_scales(moments.scale, terms))
-
-
-def find_micro_clusters(rows: FloatArray, task: Task, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """The micro-cluster of every row, and the centroids: what learning leaves, merged if it is more than wanted."""
-    outcome = compete(rows, task.learning.candidates(len(rows)), task.learning, rng)
-    limit = task.limit(len(rows))
-    if outcome.n_clusters <= limit:
-        return outcome.labels, outcome.centroids
-    labels = thin(outcome.centroids, np.bincount(outcome.labels).astype(np.float64), limit)[outcome.labels]
-    return labels, means_of(rows, labels, np.ones(len(rows)))
 
 
 def label(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
@@ -106,23 +98,32 @@ def label(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
     )
 
 
-def checked(rows: FloatArray, client: str) -> FloatArray:
+def checked(rows: FloatArray | RowSource, client: str) -> RowSource:
     """Rows as the learner needs them, or a sentence that says what is wrong with them."""
-    # Writeable, although nothing is written: for read-only arrays everything would be compiled once more.
-    rows = np.require(rows, np.float64, ["C", "W"])
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise BadRows(
-            f"The rows of client {client!r} must form a table with at least one row and one column; "
-            f"their shape is {rows.shape}."
-        )
-    bad = np.argwhere(~(np.abs(rows) <= LARGEST_VALUE))
-    if len(bad):
-        row, column = bad[0]
-        raise BadRows(
-            f"Client {client!r}: row {row}, column {column} holds {rows[row, column]}; "
-            f"fill or drop missing values, and rescale values beyond {LARGEST_VALUE:g}."
-        )
-    return rows
+    if isinstance(rows, np.ndarray):
+        # Writeable, although nothing is written: for read-only arrays everything would be compiled once more.
+        rows = np.require(rows, np.float64, ["C", "W"])
+        if rows.ndim != 2:
+            refuse_shape(rows.shape, client)
+    source = as_source(rows)
+    if 0 in source.shape:
+        refuse_shape(source.shape, client)
+    for where, block in blocks_of(source):
+        bad = np.argwhere(~(np.abs(block) <= LARGEST_VALUE))
+        if len(bad):
+            row, column = bad[0]
+            raise BadRows(
+                f"Client {client!r}: row {where.start + row}, column {column} holds {block[row, column]}; "
+                f"fill or drop missing values, and rescale values beyond {LARGEST_VALUE:g}."
+            )
+    return source
+
+
+def refuse_shape(shape: tuple[int, ...], client: str) -> NoReturn:
+    """There must be something to learn from."""
+    raise BadRows(
+        f"The rows of client {client!r} must form a table with at least one row and one column; their shape is {shape}."
+    )
 
 
 class Client:
@@ -131,17 +132,19 @@ class Client:
     def __init__(
         self,
         name: str,
-        rows: FloatArray,
+        rows: FloatArray | RowSource,
         rng: np.random.Generator,
         *,
         withhold: Collection[Part] = (),
         terms: Terms = UNNAMED,
+        blocks: Blocks = WHEN_MANY,
     ) -> None:
         self.name = name
         self._rows = rows
         self._rng = rng
         self._withhold = withhold
         self._terms = terms
+        self._blocks = blocks
         self._membership: Membership | None = None
         self._labels: tuple[IntArray, FloatArray] | None = None
 
@@ -172,7 +175,13 @@ class Client:
         if message.kind == Task.KIND:
             task = Task.from_message(message)
             summary, self._membership = summarize(
-                self._rows, self.name, task, self._rng, withhold=self._withhold, terms=self._terms
+                self._rows,
+                self.name,
+                task,
+                self._rng,
+                withhold=self._withhold,
+                terms=self._terms,
+                blocks=self._blocks,
             )
             return summary.to_message()
         if message.kind == Model.KIND:

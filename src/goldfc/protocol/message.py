@@ -169,10 +169,11 @@ class Summary:
     client: str
     centroids: FloatArray  # (micro-clusters, features)
     mass: IntArray | None = None  # (micro-clusters,) rows in each
-    shape: FloatArray | None = None  # (features, features), or with many features (features,); see `shape_of`
+    shape: FloatArray | None = None  # (features, features), or with many features (features,); see `finding`
     moments: Moments | None = None
     smallest: int = 1
     terms: Terms = UNNAMED
+    blocks: int = 0  # that the rows were learned in; 0: all at once
 
     KIND = "summary"
 
@@ -291,6 +292,8 @@ class Summary:
         facts: dict[str, Any] = {"client": self.client}
         if self.smallest > 1:
             facts["smallest"] = self.smallest
+        if self.blocks:
+            facts["blocks"] = self.blocks
         if self.terms != UNNAMED:
             facts["terms"] = as_facts(self.terms)
         if self.moments is not None:
@@ -313,6 +316,7 @@ class Summary:
                 shape=arrays.get("shape"),
                 moments=None if count is None else Moments(float(count), arrays["mean"], arrays["squares"]),
                 smallest=facts.get("smallest", 1),
+                blocks=facts.get("blocks", 0),
                 terms=Terms.model_validate(facts.get("terms", {})),
             )
 

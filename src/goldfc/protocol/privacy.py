@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
-from goldfc.learning.mixture import diagonal_of, means_of
+from goldfc.learning.mixture import diagonal_of
 from goldfc.learning.moments import Moments
+from goldfc.protocol.finding import Measured, to_grid
 from goldfc.protocol.message import Summary
+from goldfc.protocol.rows import RowSource, blocks_of
 from goldfc.protocol.terms import Terms
 
 # Of yes and no, and of categories, shares are told in steps of one per cent.
@@ -27,14 +29,12 @@ DECIMALS = 6
 NEARLY = 1e-6
 
 
-def merge_small(unit: FloatArray, labels: IntArray, smallest: int, on_grid: FloatArray) -> IntArray:
-    """Merge micro-clusters, the smallest first, until each has enough rows and not all of them are alike.
+def merge_small(micro: Measured, centre: FloatArray, smallest: int) -> IntArray:
+    """Of every micro-cluster, which it goes into, so that each has enough rows and not all of them are alike.
 
-    `unit` are the rows in the scale they were learned in, `on_grid` the rows rounded as centroids are.
+    The smallest is merged first, with the one that is nearest by its `centre`, in the scale they were learned in.
     """
-    size = np.bincount(labels).astype(np.float64)
-    centre = means_of(unit, labels, np.ones(len(unit)))
-    low, high = ends_by_label(on_grid, labels)
+    size, centre, low, high = micro.size.astype(np.float64), centre.copy(), micro.low.copy(), micro.high.copy()
     goes_to = np.arange(len(size))
     alive = np.ones(len(size), dtype=bool)
     while alive.sum() > 1:
@@ -49,16 +49,7 @@ def merge_small(unit: FloatArray, labels: IntArray, smallest: int, on_grid: Floa
         low[other], high[other] = np.minimum(low[one], low[other]), np.maximum(high[one], high[other])
         size[other], alive[one] = total, False
         goes_to[goes_to == one] = other
-    return np.unique(goes_to[labels], return_inverse=True)[1].astype(np.int64)
-
-
-def ends_by_label(points: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest value of every feature in every label."""
-    shape = (int(labels.max()) + 1, points.shape[1])
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    np.minimum.at(low, labels, points)
-    np.maximum.at(high, labels, points)
-    return low, high
+    return np.unique(goes_to, return_inverse=True)[1].astype(np.int64)
 
 
 def grid_of(moments: Moments, terms: Terms) -> FloatArray:
@@ -75,7 +66,7 @@ def grid_of(moments: Moments, terms: Terms) -> FloatArray:
     return np.asarray(steps)
 
 
-def suppressed(summary: Summary, rows: FloatArray, moments: Moments) -> Summary:
+def suppressed(summary: Summary, rows: RowSource, moments: Moments) -> Summary:
     """The summary as it may leave: everything rounded, no centroid the same as a row."""
     grid, m = grid_of(moments, summary.terms), summary.smallest
     count = round_to_multiple(np.array([moments.count]), m)[0]
@@ -89,12 +80,7 @@ def suppressed(summary: Summary, rows: FloatArray, moments: Moments) -> Summary:
     )
 
 
-def to_grid(values: FloatArray, grid: FloatArray) -> FloatArray:
-    """The nearest points of the grid."""
-    return np.asarray(np.round(values / grid) * grid)
-
-
-def off_the_rows(centroids: FloatArray, rows: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
+def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms: Terms) -> FloatArray:
     """Centroids that happen to lie on a row, moved to the nearest free point of the grid.
 
     Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. Where rows fill the grid
@@ -102,11 +88,14 @@ def off_the_rows(centroids: FloatArray, rows: FloatArray, grid: FloatArray, term
     """
     moved = centroids.copy()
     limits = np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * rows.shape[1])
-    for number in np.flatnonzero(equals_a_row(centroids, rows, grid)):
-        nearby = [place for place in around(centroids[number], grid) if inside(place, limits)]
-        free = ~equals_a_row(np.array(nearby), rows, grid)
-        if free.any():
-            moved[number] = nearby[int(free.argmax())]
+    on_rows = np.flatnonzero(equals_a_row(centroids, rows, grid))
+    nearby = [
+        (number, place) for number in on_rows for place in around(centroids[number], grid) if inside(place, limits)
+    ]
+    if nearby:
+        taken = equals_a_row(np.array([place for _, place in nearby]), rows, grid)
+        for number, place in reversed([one for one, is_taken in zip(nearby, taken, strict=True) if not is_taken]):
+            moved[number] = place  # the nearest last, so that it stays
     return moved
 
 
@@ -125,22 +114,31 @@ def inside(point: FloatArray, limits: FloatArray) -> bool:
     return bool(((point >= limits[:, 0]) & (point <= limits[:, 1])).all())
 
 
-def equals_a_row(centroids: FloatArray, rows: FloatArray, grid: FloatArray) -> NDArray[np.bool_]:
-    """Which of the centroids are the same as one of the rows, up to a millionth of a step."""
-    on_grid = np.rint(rows / grid)
-    # Only rows that lie on the grid themselves can be the same as a point of it.
-    exact = (np.abs(rows / grid - on_grid) <= NEARLY).all(axis=1)
-    known = {row.tobytes() for row in on_grid[exact] + 0.0}  # so that -0 is 0
-    as_they_are = {row.tobytes() for row in np.ascontiguousarray(rows) + 0.0}
-    places = centroids / grid
-    return np.array(
-        [
-            centroid.tobytes() in as_they_are
-            or (bool((np.abs(place - np.rint(place)) <= NEARLY).all()) and (np.rint(place) + 0.0).tobytes() in known)
-            for centroid, place in zip(np.ascontiguousarray(centroids) + 0.0, places, strict=True)
-        ],
-        dtype=bool,
-    )
+def equals_a_row(points: FloatArray, rows: RowSource, grid: FloatArray) -> NDArray[np.bool_]:
+    """Which of the points are the same as one of the rows, up to a millionth of a step."""
+    as_they_are, (steps, on_grid) = keys_of(points), steps_of(points, grid)
+    found = np.zeros(len(points), dtype=bool)
+    for _, block in blocks_of(rows):
+        known = set(keys_of(block))
+        found |= [key in known for key in as_they_are]
+        # Only rows that lie on the grid themselves can be the same as a point of it.
+        own, exact = steps_of(block, grid)
+        known = set(keys_of(own[exact]))
+        found |= on_grid & [key in known for key in keys_of(steps)]
+    return found
+
+
+def steps_of(points: FloatArray, grid: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """How many steps of the grid every value is, rounded; and which points lie on the grid."""
+    steps = np.rint(points / grid)
+    return steps, np.asarray((np.abs(points / grid - steps) <= NEARLY).all(axis=1))
+
+
+def keys_of(points: FloatArray) -> list[bytes]:
+    """The bytes of every point, to compare by; adding 0 makes -0 the same as 0."""
+    n_features = points.shape[1]
+    keys: list[bytes] = np.ascontiguousarray(points + 0.0).view(f"V{8 * n_features}").ravel().tolist()
+    return keys
 
 
 def round_to_multiple(counts: NDArray[np.generic], multiple: int) -> IntArray:

@@ -65,6 +65,7 @@ class SummaryHeader(Header):
     kind: Literal["summary"]
     client: Name
     smallest: Annotated[int, Field(ge=2, le=10_000)] | None = None
+    blocks: Count | None = None
     count: Count | None = None
 
 

@@ -73,7 +73,7 @@ class AblatedSite(Site):
         """Centroids of the micro-clusters."""
         if message.facts["fcpl"]:
             summary, membership = summarize(self.rows, self.name, Task(Learning()), self.rng)
-            self.own = membership.micro_clusters
+            self.own = membership.micro_clusters.astype(np.int64)
             return Message("summary", {"centroids": summary.centroids})
         self.own = k_means(self.rows, min(message.facts["n_clusters"], n_distinct(self.rows)), self.rng)
         return Message("summary", {"centroids": means_of(self.rows, self.own, np.ones(len(self.own)))})

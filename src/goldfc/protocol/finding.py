@@ -1,0 +1,167 @@
+"""From rows to micro-clusters, and what is known of each: at once, or where rows are many in blocks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from goldfc._types import FloatArray, IntArray, RowLabels
+from goldfc.learning.blocks import BLOCK, learn_in_blocks
+from goldfc.learning.competition import compete
+from goldfc.learning.mixture import form_of_shape, scatter_of, sums_by_label
+from goldfc.learning.moments import Moments, pool_moments
+from goldfc.learning.thinning import thin
+from goldfc.protocol.message import Scaling, Task
+from goldfc.protocol.rows import RowSource, blocks_of
+from goldfc.protocol.terms import Terms, ranges_of, with_fixed_scales
+
+Transform = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """When rows are learned in blocks: if there are more than `most_at_once`.
+
+    Blocks are learned side by side if `n_jobs` says so; the result does not hang on that.
+    """
+
+    most_at_once: int = 10_000
+    n_jobs: int | None = None
+
+
+WHEN_MANY = Blocks()
+
+
+@dataclass(frozen=True)
+class Found:
+    """The micro-cluster of every row; `blocks` is how many blocks the rows were learned in (0: at once)."""
+
+    labels: RowLabels
+    blocks: int = 0
+    centroids: FloatArray | None = None  # as the competition left them; None: they are still to be measured
+
+
+def moments_of(source: RowSource) -> Moments:
+    """Those of all rows."""
+    return pool_moments([Moments.of(rows) for _, rows in blocks_of(source)])
+
+
+def unit_scale(moments: Moments, scaling: Scaling, terms: Terms) -> Transform:
+    """How rows are brought to the scale they are learned in: all features of about the same spread."""
+    if scaling == "given":
+        return lambda rows: rows
+    if scaling == "ranges":
+        low, high = ranges_of(terms)
+        return lambda rows: np.asarray((rows - low) / (high - low))
+    scale = with_fixed_scales(moments.scale, terms)
+    return lambda rows: np.asarray((rows - moments.mean) / scale)
+
+
+def find_micro_clusters(
+    source: RowSource, to_unit: Transform, task: Task, rng: np.random.Generator, blocks: Blocks
+) -> Found:
+    """At once or in blocks."""
+    if source.shape[0] > blocks.most_at_once:
+        return find_in_blocks(source, to_unit, task, rng, blocks.n_jobs)
+    return find_at_once(source, to_unit, task, rng)
+
+
+def find_at_once(source: RowSource, to_unit: Transform, task: Task, rng: np.random.Generator) -> Found:
+    """The paper's FCPL on all rows; what it leaves is merged if it is more than wanted."""
+    n_rows = source.shape[0]
+    rows = to_unit(source.read(0, n_rows))
+    outcome = compete(rows, task.learning.candidates(n_rows), task.learning, rng)
+    if outcome.n_clusters <= task.limit(n_rows):
+        return Found(outcome.labels.astype(np.int32), centroids=outcome.centroids if task.scaling == "given" else None)
+    into = thin(outcome.centroids, np.bincount(outcome.labels).astype(np.float64), task.limit(n_rows))
+    return Found(into[outcome.labels].astype(np.int32))
+
+
+def find_in_blocks(
+    source: RowSource, to_unit: Transform, task: Task, rng: np.random.Generator, n_jobs: int | None
+) -> Found:
+    """Blocks of rows learned one by one, and their micro-clusters merged; memory is set by the block."""
+    n_rows = source.shape[0]
+    blocks = (to_unit(rows) for _, rows in blocks_of(source, BLOCK))
+    labels, micro = learn_in_blocks(blocks, n_rows, task.learning, rng, n_jobs)
+    into = thin(micro.centroids, micro.mass, task.limit(n_rows)).astype(np.int32)
+    return Found(renamed(labels, into), blocks=-(-n_rows // BLOCK))
+
+
+def renamed(labels: RowLabels, into: IntArray | RowLabels) -> RowLabels:
+    """The labels after clusters went into others; in place, because there may be many."""
+    for start in range(0, len(labels), 1_000_000):
+        part = labels[start : start + 1_000_000]
+        part[:] = into[part]
+    return labels
+
+
+# --- what is known of each micro-cluster ---
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of every micro-cluster: its rows, their mean, and the smallest and largest values once rounded to the grid."""
+
+    size: IntArray  # (micro-clusters,)
+    mean: FloatArray  # (micro-clusters, features)
+    low: FloatArray
+    high: FloatArray
+
+    def merged(self, into: IntArray) -> "Measured":
+        """Those that go into the same one, put together."""
+        size = sums_by_label(self.size[:, None].astype(np.float64), into)[:, 0]
+        return Measured(
+            size.astype(np.int64),
+            sums_by_label(self.mean * self.size[:, None], into) / size[:, None],
+            ends_by_label(self.low, into)[0],
+            ends_by_label(self.high, into)[1],
+        )
+
+
+def labelled(source: RowSource, labels: RowLabels) -> Iterator[tuple[FloatArray, IntArray]]:
+    """Blocks of rows, each with the labels of its rows."""
+    for where, rows in blocks_of(source):
+        yield rows, labels[where].astype(np.int64)
+
+
+def measure(source: RowSource, labels: RowLabels, grid: FloatArray) -> Measured:
+    """In one pass over the rows."""
+    count = int(labels.max()) + 1
+    shape = count, source.shape[1]
+    size, total = np.zeros(count, dtype=np.int64), np.zeros(shape)
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    for rows, own in labelled(source, labels):
+        size += np.bincount(own, minlength=count)
+        total += sums_by_label(rows, own, count)
+        widen(low, high, to_grid(rows, grid), own)
+    return Measured(size, total / size[:, None], low, high)
+
+
+def to_grid(values: FloatArray, grid: FloatArray) -> FloatArray:
+    """The nearest points of the grid."""
+    return np.asarray(np.round(values / grid) * grid)
+
+
+def ends_by_label(points: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest value of every feature in every label."""
+    shape = (int(labels.max()) + 1, points.shape[1])
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    widen(low, high, points, labels)
+    return low, high
+
+
+def widen(low: FloatArray, high: FloatArray, points: FloatArray, labels: IntArray) -> None:
+    """Let the ends of every label reach the points that have it."""
+    order = np.argsort(labels, kind="stable")
+    own, first = np.unique(labels[order], return_index=True)
+    low[own] = np.minimum(low[own], np.minimum.reduceat(points[order], first))
+    high[own] = np.maximum(high[own], np.maximum.reduceat(points[order], first))
+
+
+def shape_of(source: RowSource, labels: RowLabels, centroids: FloatArray) -> FloatArray:
+    """How rows lie around their own micro-centroids, in the mean: a covariance, or with many features variances."""
+    scatter = np.zeros(form_of_shape(source.shape[1]))
+    for rows, own in labelled(source, labels):
+        scatter += scatter_of(rows, centroids, own)
+    return scatter / source.shape[0]
