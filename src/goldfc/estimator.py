@@ -14,6 +14,7 @@ from goldfc.errors import BadSettings
 from goldfc.model import is_far, predict
 from goldfc.protocol.client import Client, Part
 from goldfc.protocol.federation import LocalPort, generator
+from goldfc.protocol.finding import WHEN_MANY, Blocks
 from goldfc.protocol.fusion import Fusion, fusion_with
 from goldfc.protocol.message import Model
 from goldfc.protocol.server import Round, run_round
@@ -48,7 +49,8 @@ class GOLD(ClusterMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None
         An int gives the same result every time, whatever `n_jobs` and the order of the clients.
     n_jobs : int or None
-        How many clients learn at the same time; None means one after the other.
+        How many clients learn at the same time, or blocks of rows of a single client; None means one after the other,
+        or what `joblib.parallel_config` says. The result is the same.
 
     Attributes
     ----------
@@ -123,9 +125,12 @@ class GOLD(ClusterMixin, BaseEstimator):
         fusion = self._fusion()
         held_by = client_of_each_row(groups, len(rows))
         seed = seed_from(self.random_state)
+        names = np.unique(held_by).tolist()
+        # Work is shared out among clients, or among the blocks of rows of a single one.
+        blocks = Blocks(n_jobs=self.n_jobs) if len(names) == 1 else WHEN_MANY
         clients = [
-            Client(name, rows[held_by == name], generator(seed, "client", name), withhold=self.withhold)
-            for name in np.unique(held_by).tolist()
+            Client(name, rows[held_by == name], generator(seed, "client", name), withhold=self.withhold, blocks=blocks)
+            for name in names
         ]
         port = LocalPort(clients, n_jobs=self.n_jobs)
         result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))

@@ -19,10 +19,10 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 import goldfc
+from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.cases import dataset_of, split_of
 from goldfc.bench.datasets import Dataset, Split
@@ -305,9 +305,8 @@ def make_missing(jobs: Sequence[Job], runs: Mapping[str, Run], n_jobs: int) -> I
     for size in sorted({job.size for job in jobs}):
         stage = [job for job in jobs if job.size == size]
         missing = [replace(job, skip=too_long.get(job.chain, "")) for job in stage if job.key not in runs]
-        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(run_job)(job) for job in missing
-        )
+        # Processes, because a run that takes too long is stopped by a signal.
+        yield from side_by_side(run_job, missing, n_jobs, prefer="processes", ordered=False)
         for job in stage:
             if job.chain and runs[job.key].status == "timeout":
                 too_long.setdefault(job.chain, f"not tried: not done within {job.limit:g} s at size {job.size}")

@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed
 
+from goldfc._parallel import shares_memory, side_by_side
 from goldfc.errors import BadMessage
 from goldfc.protocol.message import Message
 
@@ -75,7 +75,10 @@ class Ledger:
 
 
 class LocalPort:
-    """A federation in one process: clients are objects, and answer side by side in threads.
+    """A federation in one place: clients are objects, and answer side by side in threads.
+
+    If `joblib.parallel_config` says so, they answer in other processes or on other machines, their rows included: that
+    is for simulations, where all rows are one's own.
 
     `on_answer` is called with a client's name whenever one is done: for a progress bar.
     """
@@ -108,17 +111,33 @@ class LocalPort:
         return {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
 
     def _ask_each(self, names: list[str], message: Message) -> list[Message | None]:
-        if self._n_jobs in (None, 1):
-            return [self._ask_one(name, message) for name in names]
-        # Threads, because clients remember; they suffice, because compiled code lets go of the interpreter lock.
-        jobs = (delayed(self._ask_one)(name, message) for name in names)
-        return list(Parallel(n_jobs=self._n_jobs, require="sharedmem")(jobs))
+        if shares_memory():
+            return list(side_by_side(lambda name: self._ask_one(name, message), names, self._n_jobs))
+        questions = [(self._participants[name], message) for name in names]
+        told = side_by_side(answer_elsewhere, questions, self._n_jobs)
+        return [self._remember(name, *news) for name, news in zip(names, told, strict=True)]
 
     def _ask_one(self, name: str, message: Message) -> Message | None:
-        answer = self._participants[name].answer(message)
+        return self._remember(name, self._participants[name].answer(message), {})
+
+    def _remember(self, name: str, answer: Message | None, changes: dict[str, Any]) -> Message | None:
+        vars(self._participants[name]).update(changes)
         if self._on_answer is not None:
             self._on_answer(name)
         return answer
+
+
+def answer_elsewhere(question: tuple[Participant, Message]) -> tuple[Message | None, dict[str, Any]]:
+    """The answer of a copy of a client in another process, and what it remembers; not its rows, which are at home."""
+    participant, message = question
+    before = dict(vars(participant))
+    answer = participant.answer(message)
+    return answer, {name: value for name, value in vars(participant).items() if not is_same(value, before.get(name))}
+
+
+def is_same(value: object, before: object) -> bool:
+    """Whether something is what it was; only arrays and sources of rows are surely not changed in place."""
+    return value is before and (isinstance(value, np.ndarray) or hasattr(value, "read"))
 
 
 def generator(seed: int, *role: str) -> np.random.Generator:

@@ -22,6 +22,7 @@ from goldfc.model import predict
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.client import Part
 from goldfc.protocol.federation import Port
+from goldfc.protocol.finding import WHEN_MANY, Blocks
 from goldfc.protocol.fusion import Fusion
 from goldfc.protocol.message import Scaling
 from goldfc.protocol.server import Round
@@ -59,6 +60,7 @@ class GoldConsensus:
     withhold: tuple[Part, ...] = ()
     scaling: Scaling = "given"
     by_file: bool = False  # privacy level, limits and scaling as the federation by files has them
+    most_at_once: int = WHEN_MANY.most_at_once  # rows of a client that are not learned in blocks
 
     def __post_init__(self) -> None:
         """Settings come from JSON, which knows no tuples."""
@@ -66,7 +68,7 @@ class GoldConsensus:
 
     def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> Client:
         """The program of one client."""
-        return Client(name, rows, rng, withhold=self.withhold)
+        return Client(name, rows, rng, withhold=self.withhold, blocks=Blocks(self.most_at_once))
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""

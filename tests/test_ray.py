@@ -1,0 +1,56 @@
+"""joblib's Ray backend, on a cluster of one machine that the test starts: the same results."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+from goldfc import GOLD, Consensus, summarize
+from goldfc.bench.run import Job, Rows, run_jobs
+from goldfc.protocol.federation import generator
+from goldfc.protocol.finding import Blocks
+
+ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+pytestmark = [
+    pytest.mark.xdist_group("live"),  # it starts processes of its own
+    pytest.mark.filterwarnings("ignore"),  # Ray's own
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    from ray.util.joblib import register_ray  # noqa: PLC0415 (only where it is installed)
+
+    ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
+    register_ray()  # type: ignore[no-untyped-call]
+    yield
+    ray.shutdown()
+
+
+def test_clients_on_a_cluster_give_the_same_labels() -> None:
+    rng = np.random.default_rng(0)
+    rows, groups = rng.normal(size=(400, 3)) + 5.0 * rng.integers(0, 3, (400, 1)), np.arange(400) % 4
+    expected = GOLD(random_state=0).fit(rows, groups=groups)
+    with parallel_config("ray"):
+        found = GOLD(random_state=0, n_jobs=2).fit(rows, groups=groups)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+
+
+def test_blocks_on_a_cluster_give_the_same_summary() -> None:
+    rows = np.random.default_rng(0).normal(size=(10_001, 2))
+    alone = summarize(rows, "a", Consensus().task, generator(0))[1]
+    with parallel_config("ray"):
+        beside = summarize(rows, "a", Consensus().task, generator(0), blocks=Blocks(n_jobs=2))[1]
+    assert alone.digest == beside.digest
+    np.testing.assert_array_equal(alone.micro_clusters, beside.micro_clusters)
+
+
+def test_benchmark_rows_on_a_cluster_are_the_same(tmp_path: Path) -> None:
+    jobs = [Job("SD-200x3", "even-4", "GOLD consensus", seed) for seed in range(2)]
+    alone = run_jobs(jobs, Rows(tmp_path / "alone.jsonl"), 1, lambda _: None)
+    with parallel_config("ray"):
+        beside = run_jobs(jobs, Rows(tmp_path / "beside.jsonl"), 2, lambda _: None)
+    assert [run.scores for run in alone] == [run.scores for run in beside]
+    assert all(run.status == "done" for run in beside)
