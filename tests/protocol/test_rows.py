@@ -1,0 +1,116 @@
+"""Sources of rows: whatever is gone through in blocks is all there, once, in order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goldfc import Consensus, summarize
+from goldfc._types import FloatArray
+from goldfc.errors import BadRows
+from goldfc.protocol import rows as rows_module
+from goldfc.protocol.audit import audit, every_other
+from goldfc.protocol.federation import generator
+from goldfc.protocol.finding import Blocks, moments_of
+from goldfc.protocol.rows import Chosen, InMemory, RowSource, blocks_of, sample_of
+
+WAY = Consensus(scaling="own", smallest=5, rows_each=8)
+
+
+def table(n_rows: int, n_features: int = 3) -> FloatArray:
+    rng = np.random.default_rng(n_rows)
+    return rng.normal(size=(n_rows, n_features)) + 4.0 * rng.integers(0, 3, (n_rows, 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(n_rows=st.integers(1, 60), size=st.integers(1, 70), most=st.integers(1, 70), data=st.data())
+def test_blocks_samples_and_choices_are_slices_of_the_table(
+    n_rows: int, size: int, most: int, data: st.DataObject
+) -> None:
+    rows = table(n_rows, 2)
+    places = np.array(sorted(data.draw(st.sets(st.integers(0, n_rows - 1), min_size=1))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_module, "MOST_ROWS", size)
+        np.testing.assert_array_equal(np.concatenate([block for _, block in blocks_of(InMemory(rows))]), rows)
+        chosen = Chosen(InMemory(rows), places)
+        assert chosen.shape == (len(places), 2)
+        np.testing.assert_array_equal(np.concatenate([block for _, block in blocks_of(chosen, 3)]), rows[places])
+        sample = sample_of(InMemory(rows), most)
+    assert 1 <= len(sample) <= most
+    np.testing.assert_array_equal(sample, rows[:: -(-n_rows // most)])
+
+
+def test_the_moments_of_blocks_are_those_of_all_rows() -> None:
+    rows = table(25_000)
+    found = moments_of(InMemory(rows))
+    assert found.count == 25_000
+    np.testing.assert_allclose(found.mean, rows.mean(axis=0))
+    np.testing.assert_allclose(found.variance, rows.var(axis=0))
+
+
+class Elsewhere:
+    """Rows that are not an array: a copy of every block that is asked for."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        self._rows = rows
+        self.shape = rows.shape[0], rows.shape[1]
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        """A copy."""
+        return self._rows[start:stop].copy()
+
+
+@pytest.mark.parametrize("n_rows", [300, 10_000, 10_001, 23_000])
+def test_it_does_not_matter_where_rows_are(n_rows: int) -> None:
+    rows = table(n_rows)
+    elsewhere: RowSource = Elsewhere(rows)
+    summary, membership = summarize(rows, "a", WAY.task, generator(0))
+    other, beside = summarize(elsewhere, "a", WAY.task, generator(0))
+    assert summary.blocks == (0 if n_rows <= 10_000 else -(-n_rows // 2000))
+    assert membership.digest == beside.digest
+    np.testing.assert_array_equal(membership.micro_clusters, beside.micro_clusters)
+    one = audit(rows, summary, membership.micro_clusters, required=5)
+    assert one == audit(elsewhere, other, beside.micro_clusters, required=5)
+    assert not one.failures
+
+
+def test_blocks_are_told_in_the_message() -> None:
+    summary, _ = summarize(table(100), "a", WAY.task, generator(0), blocks=Blocks(most_at_once=50))
+    assert summary.blocks == 1
+    assert type(summary).from_message(summary.to_message()).blocks == 1
+
+
+def test_bad_values_are_named_by_their_row_in_any_block() -> None:
+    rows = table(12_000)
+    rows[11_005, 1] = np.nan
+    with pytest.raises(BadRows, match="row 11005, column 1 holds nan"):
+        summarize(rows, "a", WAY.task, generator(0))
+
+
+@pytest.mark.parametrize("n_rows", [1000, 30_000])
+def test_half_of_the_rows_are_chosen_by_what_they_are(n_rows: int) -> None:
+    rows = np.round(table(n_rows), 2)
+    chosen, order = every_other(InMemory(rows)), np.random.default_rng(0).permutation(n_rows)
+    assert abs(chosen.mean() - 0.5) < 0.03
+    again = every_other(InMemory(rows[order]))
+    assert np.mean(again == chosen[order]) > 0.9  # rows that are the same may be told apart by their places
+
+
+def test_members_of_many_rows_are_guessed_on_a_sample() -> None:
+    rows = table(25_000)
+
+    def make(part: FloatArray | RowSource) -> tuple:  # type: ignore[type-arg]
+        return summarize(part, "a", WAY.task, generator(0))
+
+    summary, membership = make(rows)
+    report = audit(rows, summary, membership.micro_clusters, again=lambda part: make(part)[0], required=5)
+    assert report.membership_auc is not None
+    assert 0.45 < report.membership_auc < 0.6
+
+
+def test_a_mean_that_is_one_rows_value_is_found_among_many_rows() -> None:
+    rows = table(12_000)
+    rows[11_017, 1] = -999_999.0
+    summary, membership = summarize(rows, "a", WAY.task, generator(0))
+    report = audit(rows, summary, membership.micro_clusters, required=5)
+    assert [(name, row) for name, _, row in report.dominated] == [("1", 11_017)]
