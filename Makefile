@@ -4,13 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-live check format bench fuzz clean
+.PHONY: help demo test check format bench fuzz clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    a simulated federation on handwritten digits, ending in report.html"
-	@echo "make test    the tests"
-	@echo "make test-live  the live federation's slow tests, too (minutes)"
+	@echo "make test    the tests (minutes: also servers and nodes of a live federation, which are killed)"
 	@echo "make check   formatting, lint, types, import layers, generated docs"
 	@echo "make bench   the paper's experiments, the speed of the learner, the cost of safety (minutes)"
 	@echo "make fuzz    100 000 mutated messages: none may do harm (minutes)"
@@ -26,10 +25,7 @@ demo: $(READY)
 	$(BIN)/goldfc demo
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses=auto
-
-test-live: $(READY)
-	GOLDFC_LIVE=1 $(BIN)/python -m pytest tests/flower
+	$(BIN)/python -m pytest --numprocesses=3
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,10 +1,34 @@
-"""For all tests: one thread for BLAS and OpenMP, as the runner has it; tests themselves run side by side."""
+"""For all tests: one thread for BLAS and OpenMP, as the runner has it; they run side by side, but for the live ones."""
 
 from collections.abc import Iterator
 
 import pytest
 import sklearn.cluster  # noqa: F401 (its thread pools must be loaded before they can be limited)
 from threadpoolctl import threadpool_limits
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+# They start many processes each, so they run one after the other, on one of the workers.
+LIVE = (
+    *(f"flower/test_{name}.py" for name in ("faults", "offline", "paper_splits", "processes", "rivals")),
+    "tests/test_ray.py",
+)
+
+
+class OneLiveAtATime(LoadScopeScheduling):  # type: ignore[misc] # it has no types
+    """Every test goes to the next worker that is free, but the live ones all go to the same.
+
+    The mark `xdist_group` is meant for this, and does nothing with pytest 9.2 (pytest-xdist, issue 1386).
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "live" if any(file in nodeid for file in LIVE) else nodeid
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneLiveAtATime:
+    """Who runs what."""
+    return OneLiveAtATime(config, log)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,10 +13,7 @@ from goldfc.protocol.federation import generator
 from goldfc.protocol.finding import Blocks
 
 ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
-pytestmark = [
-    pytest.mark.xdist_group("live"),  # it starts processes of its own
-    pytest.mark.filterwarnings("ignore"),  # Ray's own
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -8,7 +8,6 @@ from typing import Any, NoReturn, cast
 
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
-from flwr.supercore.task_identity import TaskIdentity
 
 from goldfc.flower.client_app import app
 
@@ -25,10 +24,6 @@ class FakeGrid(Grid):
     refuses_to_push: frozenset[int] = frozenset()
     sent: dict[str, Message] = field(default_factory=dict)
     replies: list[Message] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """As in a run: messages must know which one they belong to."""
-        TaskIdentity.run_id, TaskIdentity.task_id, TaskIdentity.node_id = 1, 1, 1
 
     def get_node_ids(self) -> Iterable[int]:
         count = self.joined.pop(0) if self.joined else len(self.nodes)

@@ -1,28 +1,60 @@
-"""A federation of real Flower processes on this machine, for tests."""
+"""A federation of real Flower processes on this machine, for tests.
+
+Nothing waits for a fixed time, but until something has happened: the machine may have other work.
+"""
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+from goldfc.byfile.folder import fuse_files
+from goldfc.byfile.site import draft_summary, keep_membership, label_table
+from goldfc.byfile.tables import as_table, read_raw
 from goldfc.flower.kit import QUIET
 from goldfc.protocol.agreement import Agreement
-from sites import rows_of, write_agreement
+from goldfc.protocol.message import Model
+from sites import agreement, rows_of, write_agreement
 
 BIN = Path(sys.executable).parent
+GOLDFC = (sys.executable, "-c", "import goldfc.cli.live; from goldfc.cli import main; main()")
+# Several at once, since Flower's program takes seconds to start.
+REGISTER = """
+import sys
+from flwr.cli.app import app
+for key in sys.argv[2:]:
+    app(["supernode", "register", key, sys.argv[1]], standalone_mode=False)
+"""
 CONNECTION = "here"
+# Ray has its workers give way to everybody else, so that on a busy machine they hardly get on.
+RAY = {"RAY_worker_niceness": "0"}
+# When to give up on what should happen within seconds.
+MOST_SECONDS = 300.0
+
+
+def until(condition: Callable[[], object], seconds: float = MOST_SECONDS, look: float = 0.1) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"This has not happened within {seconds:.0f} s."
+        time.sleep(look)
 
 
 def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
+    """One that nobody has, and that the kernel does not give to anybody who connects somewhere meanwhile."""
+    while True:
+        with socket.socket() as server, suppress(OSError):
+            server.bind(("127.0.0.1", 10_000 + secrets.randbelow(20_000)))
+            return int(server.getsockname()[1])
 
 
 @dataclass
@@ -33,7 +65,7 @@ class Loopback:
     port: int = field(default_factory=free_port)
     link_options: tuple[str, ...] = ("--insecure",)
     node_options: tuple[str, ...] = ("--insecure",)
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def home(self) -> Path:
@@ -44,92 +76,138 @@ class Loopback:
     def env(self) -> dict[str, str]:
         """What all of its processes know."""
         path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-        return {**os.environ, **QUIET, "FLWR_HOME": str(self.home), "PATH": path, "OMP_NUM_THREADS": "1"}
+        more = {"FLWR_HOME": str(self.home), "PATH": path, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        return {**os.environ, **QUIET, **more}
 
-    def start(self, program: str, *options: str, home: Path | None = None, log: str) -> subprocess.Popen[bytes]:
+    # --- processes that go on ---
+
+    def start(self, name: str, *command: str, home: Path | None = None) -> subprocess.Popen[bytes]:
         """One process, with its log in a file."""
         env = {**self.env, **({"FLWR_HOME": str(home)} if home else {})}
-        with (self.folder / f"{log}.log").open("wb") as file:
-            process = subprocess.Popen(  # noqa: S603 (our own)
-                [str(BIN / program), *options], stdout=file, stderr=file, start_new_session=True, env=env
-            )
-        self.processes.append(process)
+        with self.log(name).open("wb") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True, env=env)  # noqa: S603
+        self.processes[name] = process
         return process
 
+    def log(self, name: str) -> Path:
+        """What a process writes."""
+        return self.folder / f"{name}.log"
+
+    def said(self, name: str) -> str:
+        """What a process has written so far."""
+        return self.log(name).read_text(encoding="utf-8", errors="replace")
+
     def start_link(self, connection: str = "insecure = true") -> None:
-        """The SuperLink, and the connection to it."""
+        """The SuperLink, and the connection to it; with another port if somebody was faster."""
         self.home.mkdir(parents=True)
-        config = f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\naddress = "127.0.0.1:{self.port}"\n'
-        (self.home / "config.toml").write_text(f"{config}{connection}\n", encoding="utf-8")
+        for port in (self.port, free_port(), free_port()):
+            self.port = port
+            config = f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\naddress = "127.0.0.1:{port}"\n'
+            (self.home / "config.toml").write_text(f"{config}{connection}\n", encoding="utf-8")
+            if self.launch_link("superlink"):
+                return
+        raise AssertionError(self.said("superlink"))
+
+    def launch_link(self, name: str) -> bool:
+        """Whether the SuperLink came to listen where it should."""
         options = ("--host", "127.0.0.1", "--port", str(self.port))
-        self.start("flower-superlink", *self.link_options, *options, log="superlink")
-        self.await_link()
+        link = self.start(name, str(BIN / "flower-superlink"), *self.link_options, *options)
+        until(lambda: self.listens() or link.poll() is not None)
+        return link.poll() is None
 
-    def await_link(self, seconds: float = 30.0) -> None:
-        """Until it listens."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise TimeoutError((self.folder / "superlink.log").read_text(encoding="utf-8", errors="replace"))
+    def listens(self) -> bool:
+        """Whether somebody listens at the SuperLink's port."""
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def start_node(self, name: str, settings: Mapping[str, str], options: tuple[str, ...] = ()) -> None:
+    def start_node(self, name: str, settings: Mapping[str, str], *options: str) -> None:
         """A SuperNode with a home of its own."""
         config = " ".join(f'{key}="{value}"' for key, value in settings.items())
         ports = ("--superlink", f"127.0.0.1:{self.port}", "--port", str(free_port()))
-        home = self.home / name
         chosen = (*self.node_options, *options, *ports, "--node-config", config)
-        self.start("flower-supernode", *chosen, home=home, log=name)
+        self.start(name, str(BIN / "flower-supernode"), *chosen, home=self.home / name)
 
-    def signal(self, number: int, which: subprocess.Popen[bytes]) -> None:
-        """To a process and its children."""
-        try:
-            os.killpg(which.pid, number)
-        except ProcessLookupError:
-            return
+    # --- commands that end ---
+
+    def register(self, *keys: Path) -> None:
+        """Make the keys of nodes known to the SuperLink."""
+        done = self.run(sys.executable, "-c", REGISTER, CONNECTION, *map(str, keys))
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
+        """One of them."""
+        return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
+
+    # --- the end ---
+
+    def kill(self, name: str) -> None:
+        """A process and its children, at once."""
+        process = self.processes.pop(name)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def kill_server(self, name: str) -> None:
+        """The SuperLink and the programs that it has started, as when the machine loses power."""
+        self.kill(name)
+        for pid, _ in commands_of(f"{self.home}\0", "flower-superexec", "flwr-serverapp"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """End everything: first asked, then made to."""
-        for process in reversed(self.processes):
-            self.signal(signal.SIGTERM, process)
-        deadline = time.monotonic() + 5.0
-        while time.monotonic() < deadline and any(process.poll() is None for process in self.processes):
-            time.sleep(0.1)
-        for process in self.processes:
-            self.signal(signal.SIGKILL, process)
-            process.wait(10.0)
+        for process in reversed(self.processes.values()):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        with suppress(AssertionError):
+            until(lambda: all(process.poll() is not None for process in self.processes.values()), 10.0)
+        for name in list(self.processes):
+            self.kill(name)
 
-    def left_behind(self) -> list[str]:
-        """Processes of this federation that still run, whoever started them: they know its home."""
-        return [line for pid, line in commands() if knows(pid, str(self.home))]
+    def left_behind(self, *programs: str) -> list[tuple[int, str]]:
+        """Processes of this federation that still run, whoever started them."""
+        return list(commands_of(str(self.home), *programs))
 
 
-def commands() -> Iterator[tuple[int, str]]:
+def commands_of(home: str, *programs: str) -> Iterator[tuple[int, str]]:
+    """The processes whose home in Flower begins so, and what they run; only some programs, if any are named."""
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                yield int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-
-
-def knows(pid: int, text: str) -> bool:
-    try:
-        return f"FLWR_HOME={text}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
+        with suppress(OSError):
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            wanted = command and (not programs or any(program in command for program in programs))
+            if wanted and f"FLWR_HOME={home}".encode() in (entry / "environ").read_bytes():
+                yield int(entry.name), command
 
 
 @contextmanager
 def running(folder: Path, **options: object) -> Iterator[Loopback]:
-    """A federation that is over when the test is."""
+    """A federation that is over when the test is, with no process left."""
+    compile_kernels()
     here = Loopback(folder, **options)  # type: ignore[arg-type]
     try:
         yield here
     finally:
         here.stop()
+        try:
+            until(lambda: not here.left_behind(), 60.0)
+        finally:
+            for pid, _ in here.left_behind():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+@cache
+def compile_kernels() -> None:
+    """Once, on disk: else all nodes would do it at the same time, and none would answer for a long while."""
+    what, models = agreement(), list[Model]()
+    with tempfile.TemporaryDirectory() as folder:
+        data = [write_site(Path(folder) / name, number, what) for number, name in enumerate("ab")]
+        tables = [as_table(read_raw(path), what.columns) for path in data]
+        drafts = [draft_summary(table, path.parent.name, what, path) for table, path in zip(tables, data, strict=True)]
+        for draft, path in zip(drafts, data, strict=True):
+            keep_membership(draft, path)
+        fuse_files([draft.summary for draft in drafts], what, 3, models.append)
+        label_table(tables[0], models[0], data[0])
 
 
 def write_site(folder: Path, number: int, what: Agreement, n_rows: int = 120) -> Path:

@@ -3,24 +3,21 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from flower.loopback import CONNECTION, Loopback, commands, knows, running, write_site
-from flower.test_processes import PROGRAM, assert_ends
+from flower.loopback import CONNECTION, GOLDFC, Loopback, commands_of, running, until, write_site
 from flower.tls import write_certificates
-from goldfc.flower.job import Status
+from goldfc.errors import BadSettings
+from goldfc.flower.job import Job, Status
 from goldfc.protocol.agreement import Agreement
-from needs import takes_minutes
 from sites import agreement, write_agreement
 
-pytestmark = takes_minutes
 NAMES = ("centre", "east", "north", "south", "west")
 
 
@@ -31,99 +28,94 @@ def here(tmp_path: Path) -> Iterator[Loopback]:
     with running(tmp_path, link_options=link, node_options=("--root-certificates", str(tmp_path / "ca.crt"))) as here:
         here.start_link(f'root-certificates = "{tmp_path / "ca.crt"}"')
         yield here
-    assert_ends(here, "", 30.0)
 
 
-def start_sites(here: Loopback, what: Agreement) -> dict[str, "subprocess.Popen[bytes]"]:
-    """A node for every name."""
-    for number, name in enumerate(NAMES):
-        data = write_site(here.folder / name, number, what)
-        here.start_node(f"{name}-node", {"data": str(data), "client": name})
-    return dict(zip(NAMES, here.processes[-len(NAMES) :], strict=True))
+def start_site(here: Loopback, name: str, what: Agreement, *options: str) -> None:
+    """A site's table and its node."""
+    data = write_site(here.folder / name, len(here.processes), what)
+    here.start_node(f"{name}-node", {"data": str(data), "client": name}, *options)
 
 
-def start_round(here: Loopback, what: Agreement, *options: object, folder: str = "out") -> "subprocess.Popen[str]":
+def start_round(here: Loopback, what: Agreement, *options: object, log: str = "federate") -> "subprocess.Popen[bytes]":
     """The command, at the server."""
     write_agreement(here.folder, what)
-    file, out = here.folder / "federation.toml", here.folder / folder
-    words = ["federate", file, "--connection", CONNECTION, "-o", out, "-k", 3]
-    return subprocess.Popen(  # noqa: S603 (our own command)
-        [*PROGRAM, *map(str, [*words, *options])],
-        env={**here.env, "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    words = ["federate", here.folder / "federation.toml", "--connection", CONNECTION, "-o", here.folder / "out"]
+    return here.start(log, *GOLDFC, *map(str, [*words, "-k", 3, *options]))
 
 
-def kill_program(here: Loopback, name: str) -> None:
-    """Kill the program that works on a node's message, as soon as there is one; the node itself lives on."""
-    deadline = time.monotonic() + 40.0
-    while time.monotonic() < deadline:
-        for pid, command in commands():
-            if "flwr-clientapp" in command and knows(pid, str(here.home / f"{name}-node")):
-                os.kill(pid, signal.SIGKILL)
-                return
-        time.sleep(0.02)
+def kill_some(here: Loopback, process: "subprocess.Popen[bytes]") -> bool:
+    """West's node before its answer, north's after it, of centre's the program at work. Whether the round is over."""
+    for pid, _ in programs_of(here, "centre"):  # Flower may start it once more
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if "west-node" in here.processes and programs_of(here, "west"):
+        here.kill("west-node")
+    if "north-node" in here.processes and "Answered: north" in here.said("federate"):
+        here.kill("north-node")
+    return process.poll() is not None
 
 
-def test_nodes_killed_before_and_after_their_answer_are_named_and_a_wrong_authority_keeps_out(
-    here: Loopback, tmp_path: Path
-) -> None:
+def programs_of(here: Loopback, name: str) -> list[tuple[int, str]]:
+    """What works on a node's message."""
+    return list(commands_of(f"{here.home / name}-node\0", "flwr-clientapp"))
+
+
+def test_who_dies_or_is_silent_is_named_and_a_wrong_authority_keeps_out(here: Loopback, tmp_path: Path) -> None:
     what = agreement()
-    nodes = start_sites(here, what)
+    for name in NAMES:
+        start_site(here, name, what)
+    # It takes every message, and has nobody to work on it.
+    start_site(here, "silent", what, "--isolation", "process")
     (tmp_path / "other").mkdir()
     write_certificates(tmp_path / "other")
-    data = write_site(tmp_path / "deceived", 5, what)
     here.node_options = ("--root-certificates", str(tmp_path / "other" / "ca.crt"))
-    here.start_node("deceived-node", {"data": str(data), "client": "deceived"})
-    killed, output = set[str](), ""
-    with start_round(here, what, "--expect", 5, "--join", 90, "--answer", 40) as process:
-        for line in process.stdout or ():
-            output += line
-            if "Joined: 5 of 5" in line and "west" not in killed:
-                here.signal(signal.SIGKILL, nodes["west"])  # before it can answer
-                killed.add("west")
-                Thread(target=kill_program, args=(here, "centre"), daemon=True).start()
-            if "Answered: north" in line and "north" not in killed:
-                here.signal(signal.SIGKILL, nodes["north"])  # after it has
-                killed.add("north")
-    assert killed == {"west", "north"}, output
-    assert process.returncode == 0, output
-    status = Status.read(here.folder / "out" / "status.json")
-    # If its program was not killed in time, it has answered all the same.
-    survived = "centre" in status.took_part
-    assert set(status.took_part) - {"centre"} == {"east", "north", "south"}
-    assert status.joined == 5
-    # One whose node is gone, and one whose program is; Flower may already say so of the second.
-    assert len(status.silent) + len(status.refused) == 2 - survived
-    assert set(status.labelled) - {"centre"} == {"east", "south"}
+    start_site(here, "deceived", what)
+    process = start_round(here, what, "--expect", 6, "--join", 300, "--answer", 90)
+    until(lambda: kill_some(here, process), 600.0)
+    assert process.returncode == 0
+    assert not {"north-node", "west-node"} & set(here.processes)
+    status = Status.read(tmp_path / "out" / "status.json")
+    assert status.joined == 6
+    assert status.took_part == ("east", "north", "south")
+    # Of those that are dead Flower may have said so before the deadline.
+    assert len(status.silent) >= 1
+    assert len(status.silent) + len(status.refused) == 3
+    assert status.labelled == ("east", "south")
     assert list(status.unlabelled) == ["north"]
     for name in NAMES:
-        assert (here.folder / name / "data.csv").stat().st_size > 1000
+        assert (tmp_path / name / "data.csv").stat().st_size > 1000
     assert not list((tmp_path / "deceived").glob("*.labels.csv"))
 
 
-def test_a_server_that_is_killed_ends_the_round_with_an_exit_code_and_can_be_started_again(here: Loopback) -> None:
-    what, begin = agreement(), time.monotonic()
-    start_sites(here, what)
-    link, output = here.processes[0], ""
-    with start_round(here, what, "--expect", 5, "--join", 90, "--answer", 60) as process:
-        for line in process.stdout or ():
-            output += line
-            if "Answered" in line and link.poll() is None:
-                here.signal(signal.SIGKILL, link)
-    assert process.returncode not in {0, None}, output
-    assert time.monotonic() - begin < 180.0
-    kept = {path.name: path.read_bytes() for path in (here.folder / "out" / "accepted").glob("*.summary")}
-    assert kept  # what was acknowledged is on the disk
-    # Started again, it has its nodes back, and the round can be run. In another folder: the SuperLink also takes up the
-    # run that it died in.
-    here.start("flower-superlink", *here.link_options, "--host", "127.0.0.1", "--port", str(here.port), log="again")
-    here.await_link()
-    with start_round(here, what, "--expect", 5, "--join", 90, "--answer", 90, folder="again") as process:
-        output = process.communicate()[0]
-    assert process.returncode == 0, output
-    assert Status.read(here.folder / "again" / "status.json").labelled == NAMES
-    for name, body in kept.items():
-        assert (here.folder / "again" / "accepted" / name).read_bytes() == body
+def state_in(out: Path) -> str:
+    """How far a round is."""
+    with suppress(BadSettings):
+        return Status.read(out / "status.json").state
+    return ""
+
+
+def test_a_server_that_dies_before_it_fuses_ends_the_round_which_can_be_run_again_in_its_folder(here: Loopback) -> None:
+    what, out = agreement(), here.folder / "out"
+    for name in NAMES:
+        start_site(here, name, what)
+    options = ("--expect", len(NAMES), "--join", 300, "--answer", 300)
+    first = start_round(here, what, *options)
+    until(lambda: state_in(out) == "fusing" or first.poll() is not None, 600.0, look=0.01)
+    here.kill_server("superlink")
+    assert first.wait(300) == 1
+    assert not (out / "global.model").exists()
+    kept = {path.stem: path.read_bytes() for path in (out / "accepted").glob("*.summary")}
+    assert tuple(sorted(kept)) == NAMES  # what was acknowledged is on the disk
+    dead = Job.read(out / "job.json").round
+    # Started again, it has its nodes back; it may take up the run that it died in, which must leave the folder alone.
+    assert here.launch_link("superlink-again")
+    second = start_round(here, what, *options, log="federate-again")
+    assert second.wait(900) == 0
+    status = Status.read(out / "status.json")
+    assert status.round == Job.read(out / "job.json").round != dead
+    assert status.took_part == status.labelled == NAMES
+    assert (status.silent, status.refused) == ((), {})
+    assert {path.stem: path.read_bytes() for path in (out / "accepted").glob("*.summary")} == kept
+    assert (out / "global.model").is_file()
+    until(lambda: not here.left_behind("flwr-serverapp"))
+    assert Status.read(out / "status.json") == status

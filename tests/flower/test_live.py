@@ -38,9 +38,10 @@ with (here / "called.jsonl").open("a") as file:
 if word == "run":
     app, settings = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[sys.argv.index("--run-config") + 1])
     tomllib.loads((app / "pyproject.toml").read_text())
-    job = pathlib.Path(tomllib.loads(settings.read_text())["job"])
+    facts = tomllib.loads(settings.read_text())
     if told["status"] is not None:
-        (job.parent / "status.json").write_text(json.dumps(told["status"]))
+        status = {{"round": facts["round"], **told["status"]}}
+        pathlib.Path(facts["job"]).with_name("status.json").write_text(json.dumps(status))
     print("Successfully started run 7")
     print(json.dumps(told["run"]))
 elif word == "list":
@@ -58,11 +59,10 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
     program.chmod(0o755)
     monkeypatch.setattr(live, "flower_program", lambda: str(program))
     monkeypatch.setattr(live, "ASK_FLOWER", 0.1)
-    monkeypatch.setattr(live, "OVERHEAD", 0.1)
     federation = write_site(tmp_path / "site", 0, agreement()).with_name("federation.toml")
 
     def call(status: Status | None, *options: str, state: str = "finished:completed", **run: object) -> Result:
-        facts = None if status is None else json.loads(status.model_dump_json())
+        facts = None if status is None else json.loads(status.model_dump_json(exclude_unset=True))
         told = {"status": facts, "state": state, "run": {"success": True, "run-id": "7", **run}}
         (tmp_path / "told.json").write_text(json.dumps(told), encoding="utf-8")
         words = ["federate", str(federation), "--connection", "here", "-o", str(tmp_path / "out")]
@@ -113,7 +113,8 @@ def test_a_run_that_flower_ends_before_its_time_is_a_failure(pretend: Pretend, t
     assert calls(tmp_path)[-1][0][0] == "stop"
 
 
-def test_a_run_that_does_not_end_is_stopped(pretend: Pretend, tmp_path: Path) -> None:
+def test_a_run_that_does_not_end_is_stopped(pretend: Pretend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "OVERHEAD", 0.1)
     result = pretend(DONE.model_copy(update={"state": "labelling"}), state="running")
     assert result.exit_code == 1
     assert "did not end within" in result.output
@@ -136,6 +137,12 @@ def test_a_flower_that_cannot_be_asked_once_or_twice_is_asked_again() -> None:
     assert [patient.has_ended() for _ in range(6)] == [False] * 5 + [True]
     with pytest.raises(GoldError):
         [patient.has_ended() for _ in range(3)]
+
+
+def test_what_is_said_of_another_round_in_the_folder_is_not_believed(pretend: Pretend) -> None:
+    result = pretend(DONE.model_copy(update={"round": "the one before"}), state="finished:failed")
+    assert result.exit_code == 1
+    assert "Flower ended the run before the round was over" in result.output
 
 
 def test_a_run_that_cannot_be_started_is_a_failure(pretend: Pretend) -> None:

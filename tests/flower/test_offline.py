@@ -1,5 +1,6 @@
 """Everything works where there is no network at all but the machine's own."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,6 @@ import pytest
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from needs import takes_minutes
 
 ROOT = Path(__file__).parents[2]
 LOOPBACK_ONLY = ["unshare", "--net", "sh", "-c"]
@@ -23,11 +23,11 @@ def has_namespaces() -> bool:
     return done.returncode == 0
 
 
-@takes_minutes
 @pytest.mark.skipif(not has_namespaces(), reason="network namespaces are not to be had here")
-def test_a_whole_round_needs_no_network_but_loopback() -> None:
+def test_a_whole_round_needs_no_network_but_loopback(tmp_path: Path) -> None:
     test = "tests/flower/test_processes.py::test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file"
-    command = f"ip link set lo up && exec {sys.executable} -m pytest -q -n0 -p no:cacheprovider {test}"
-    done = subprocess.run([*LOOPBACK_ONLY, command], cwd=ROOT, capture_output=True, text=True, timeout=400, check=False)  # noqa: S603
+    options = f"-q -n0 -p no:cacheprovider --basetemp {shlex.quote(str(tmp_path / 'inside'))}"
+    command = f"ip link set lo up && exec {shlex.quote(sys.executable)} -m pytest {options} {test}"
+    done = subprocess.run([*LOOPBACK_ONLY, command], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout

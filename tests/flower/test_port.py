@@ -10,15 +10,15 @@ from click.testing import CliRunner
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app import ConfigRecord, Context, Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
 
 from flower.fake import FakeGrid, Node, error, real, records, silent
 from flower.loopback import write_site
 from goldfc.byfile.folder import fuse_files
 from goldfc.cli import main
-from goldfc.errors import BadSettings, TooFewClients
-from goldfc.flower import client_app
+from goldfc.errors import BadSettings, GoldError, TooFewClients
+from goldfc.flower import client_app, server_app
 from goldfc.flower.job import Job, Status
 from goldfc.flower.records import SENTENCES, fingerprint
 from goldfc.flower.server_app import run_job
@@ -35,7 +35,7 @@ def job_in(folder: Path, what: Agreement, *, expect: int, key: Path | None = Non
     server = folder / "server"
     server.mkdir()
     write_agreement(server, what)
-    return Job(
+    job = Job(
         federation=str(server / "federation.toml"),
         out=str(server),
         key=None if key is None else str(key),
@@ -44,6 +44,8 @@ def job_in(folder: Path, what: Agreement, *, expect: int, key: Path | None = Non
         join=0.3,
         answer=0.3,
     )
+    job.write(job.file)
+    return job
 
 
 def sites_in(folder: Path, what: Agreement = WHAT, names: Sequence[str] = NAMES) -> dict[str, dict[str, str | Path]]:
@@ -369,6 +371,53 @@ def test_a_failure_of_the_server_itself_is_told_without_its_text(tmp_path: Path)
     assert trouble is not None
     assert trouble.kind == "GoldError"
     assert "SECRET" not in trouble.sentence
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["summarize", "label"])
+def test_once_another_round_has_begun_in_its_folder_a_round_writes_no_more_and_ends(tmp_path: Path, kind: str) -> None:
+    first, *others = nodes_of(sites_in(tmp_path))
+    job, then = job_in(tmp_path, WHAT, expect=4), dict[str, bytes]()
+
+    def meanwhile(message: Message) -> Message | None:
+        if message.metadata.message_type == f"query.{kind}":
+            job.model_copy(update={"round": "another"}).write(job.file)
+            then.update(contents(tmp_path / "server"))
+        return first(message)
+
+    with pytest.raises(GoldError, match="Another round has begun"):
+        run_job(grid_of([meanwhile, *others]), job)
+    assert then
+    assert contents(tmp_path / "server") == then
+
+
+def test_a_run_that_is_taken_up_when_another_round_has_begun_does_nothing_at_all(tmp_path: Path) -> None:
+    job = job_in(tmp_path, WHAT, expect=4)
+    before = contents(tmp_path / "server")
+    grid = grid_of(nodes_of(sites_in(tmp_path)))
+    settings: UserConfig = {"job": str(job.file), "round": "the one before"}
+    with pytest.raises(GoldError, match="Another round has begun"):
+        server_app.app(grid, Context(1, 1, {}, RecordDict(), settings))
+    assert contents(tmp_path / "server") == before
+    assert not grid.sent
+    server_app.app(grid, Context(1, 1, {}, RecordDict(), {**settings, "round": job.round}))
+    assert status_in(tmp_path).round == job.round
+    assert status_in(tmp_path).labelled == NAMES
+
+
+def test_a_round_in_the_folder_of_another_one_begins_anew(tmp_path: Path) -> None:
+    first = job_in(tmp_path, WHAT, expect=4)
+    run_job(grid_of(nodes_of(sites_in(tmp_path))), first)
+    second = Job.model_validate({**first.model_dump(exclude={"round"}), "expect": 2})
+    assert second.round != first.round
+    second.write(second.file)
+    run_job(grid_of(nodes_of(sites_in(tmp_path / "more", names=NAMES[:2]))), second)
+    assert status_in(tmp_path).round == second.round
+    assert status_in(tmp_path).took_part == NAMES[:2]
 
 
 def test_a_job_that_does_not_fit_the_agreement_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 from flwr.app import Context, RecordDict
 
 from flower.fake import FakeGrid, Node
+from flower.loopback import RAY
 from goldfc._types import FloatArray
 from goldfc.bench.cases import split_of
 from goldfc.bench.methods import method_named
@@ -65,8 +66,8 @@ def test_and_on_flowers_own_engine(name: str, tmp_path: Path) -> None:
     for client, part in rows_by_client().items():
         np.save(tmp_path / f"rows-{client}.npy", part)
     command = [sys.executable, "-m", "goldfc.flower.rivals", str(tmp_path), name, str(CLUSTERS), str(SEED)]
-    env = {**os.environ, **QUIET}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+    env = {**os.environ, **QUIET, **RAY}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
     assert done.returncode == 0, done.stdout + done.stderr
     assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda client: tmp_path / f"labels-{client}.npy")
 

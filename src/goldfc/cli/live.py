@@ -48,6 +48,7 @@ serverapp = "goldfc.flower.server_app:app"
 clientapp = "goldfc.flower.client_app:app"
 [tool.flwr.app.config]
 job = ""
+round = ""
 """
 
 
@@ -79,7 +80,7 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     Sites get --join seconds to join and --answer seconds for each of their two answers. Who is silent, refuses or
     sends what cannot be used is left out and named; with fewer sites than least_clients in FEDERATION it fails.
     """
-    from goldfc.flower.job import JOB, STATUS, Job
+    from goldfc.flower.job import STATUS, Job
 
     if (connection is None) == (simulate is None) or (simulate is None) != (data is None):
         raise click.UsageError("Name either a --connection, or --simulate N and the folder of its --data.")
@@ -97,9 +98,9 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     job.load()  # what does not fit is told before anybody is asked
     flwr = flower_program()
     out.mkdir(parents=True, exist_ok=True)
+    job.write(job.file)  # from here on, no other round writes to the folder
     (out / STATUS).unlink(missing_ok=True)
-    job.write(out / JOB)
-    with started(flwr, connection, out / JOB) if connection else simulated(out / JOB) as run:
+    with started(flwr, connection, job) if connection else simulated(job.file) as run:
         status = follow(run, out / STATUS, job)
         await_end(run)
     show_end(status, out)
@@ -229,14 +230,15 @@ def json_in(text: str) -> dict[str, Any] | None:
 
 
 @contextmanager
-def started(flwr: str, connection: str, job: Path) -> Iterator[Run]:
+def started(flwr: str, connection: str, job: "Job") -> Iterator[Run]:
     """A run of our app; it is stopped if we do not get to its end."""
     with tempfile.TemporaryDirectory() as folder:
         app = Path(folder) / "goldfc-round"
         app.mkdir()
         (app / "pyproject.toml").write_text(APP, encoding="utf-8")
         settings = Path(folder) / "settings.toml"
-        settings.write_text(f"job = {json.dumps(str(job.absolute()))}\n", encoding="utf-8")
+        facts = {"job": str(job.file), "round": job.round}
+        settings.write_text("".join(f"{name} = {json.dumps(fact)}\n" for name, fact in facts.items()), encoding="utf-8")
         told = ask_flower(flwr, "run", str(app), connection, "--run-config", str(settings))
     run = LinkRun(flwr, connection, str(told["run-id"]))
     try:
@@ -272,7 +274,7 @@ def follow(run: Run, file: Path, job: "Job") -> "Status":
     deadline, ask_again, before = time.monotonic() + most, time.monotonic() + ASK_FLOWER, None
     patient = Patient(run)
     while True:
-        status = Status.read(file) if file.is_file() else None
+        status = status_in(file, job)
         if status is not None and status != before:
             for line in news(before or Status(expected=job.expect), status):
                 say(line)
@@ -282,12 +284,20 @@ def follow(run: Run, file: Path, job: "Job") -> "Status":
         if time.monotonic() >= deadline:
             raise GoldError(f"The round did not end within {most:.0f} s, and was stopped.")
         if time.monotonic() >= ask_again:
-            if patient.has_ended() and not (file.is_file() and Status.read(file).is_over):
+            if patient.has_ended() and not ((last := status_in(file, job)) and last.is_over):
                 raise GoldError(
                     "Flower ended the run before the round was over; its log says why (`flwr log`, or simulation.log)."
                 )
             ask_again = time.monotonic() + ASK_FLOWER
         time.sleep(LOOK)
+
+
+def status_in(file: Path, job: "Job") -> "Status | None":
+    """How the round stands; None if nothing is said of it yet, but perhaps of an older one that was in the folder."""
+    from goldfc.flower.job import Status
+
+    status = Status.read(file) if file.is_file() else None
+    return status if status is not None and status.round == job.round else None
 
 
 @dataclass

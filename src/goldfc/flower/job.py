@@ -1,15 +1,19 @@
 """What a live round is to do, and how it stands: files at the server, between `goldfc federate` and the ServerApp.
 
 They are files because a run's own settings go to every node, and where the server has its key is none of their
-business: they learn where the job is, and nothing else.
+business: they learn where the job is and the token of its round, and nothing else.
+
+A SuperLink that died and is started again takes up the run that it died in. By then another round may have begun in the
+same folder; the token tells one from the other, and who finds another one than its own there writes no more.
 """
 
+import secrets
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError
 
-from goldfc.errors import BadSettings
+from goldfc.errors import BadSettings, GoldError
 from goldfc.protocol.agreement import FILE, Agreement, read_agreement
 from goldfc.protocol.envelope import PrivateKey
 from goldfc.protocol.terms import Strict, first_complaint
@@ -45,6 +49,7 @@ class Paper(Strict):
 class Job(Paper):
     """A round to run; paths are those of the server's machine."""
 
+    round: str = Field(default_factory=lambda: secrets.token_hex(16))  # its token
     federation: str
     out: str
     key: str | None = None
@@ -53,6 +58,16 @@ class Job(Paper):
     join: Seconds = 60.0
     answer: Seconds = 600.0
     tables: Names = ()  # of the sites, where they are simulated
+
+    @property
+    def file(self) -> Path:
+        """Where it is handed over."""
+        return Path(self.out) / JOB
+
+    def check_current(self) -> None:
+        """Refuse to go on if another round has begun in the folder."""
+        if Job.read(self.file).round != self.round:
+            raise GoldError(f"Another round has begun in {self.out}: this one ends, and leaves the folder alone.")
 
     def load(self) -> tuple[Agreement, PrivateKey | None]:
         """What was agreed on, and the server's key where messages are sealed; refused if they do not fit the job."""
@@ -79,6 +94,7 @@ class Trouble(Strict):
 class Status(Paper):
     """How a round stands: who is there, and what became of everybody."""
 
+    round: str = ""  # the token
     state: State = "joining"
     expected: int
     joined: int = 0

@@ -29,16 +29,16 @@ def measure(folder: Path, n_nodes: int, n_rows: int = 100) -> Iterator[str]:
     tables = tuple(map(str, sorted((folder / "tables").glob("*.csv"))))
     out = folder / "out"
     out.mkdir()
-    simulate(
-        Job(
-            federation=str(folder / "federation.toml"),
-            out=str(out),
-            clusters=CLUSTERS,
-            expect=n_nodes,
-            answer=1800.0,
-            tables=tables,
-        )
+    job = Job(
+        federation=str(folder / "federation.toml"),
+        out=str(out),
+        clusters=CLUSTERS,
+        expect=n_nodes,
+        answer=1800.0,
+        tables=tables,
     )
+    job.write(job.file)
+    simulate(job)
     end = time.perf_counter()
     status = Status.read(out / "status.json")
     same = (out / "global.model").read_bytes() == alone
