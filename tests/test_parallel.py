@@ -49,7 +49,7 @@ def test_blocks_learned_side_by_side_are_those_learned_one_by_one(n_jobs: int) -
     rows, task = mixture(12_000), Consensus().task
     one, alone = summarize(rows, "a", task, generator(0))
     other, beside = summarize(rows, "a", task, generator(0), blocks=Blocks(n_jobs=n_jobs))
-    assert one.blocks == other.blocks == 6
+    assert one.blocks == other.blocks == 3
     assert alone.digest == beside.digest
     np.testing.assert_array_equal(alone.micro_clusters, beside.micro_clusters)
 

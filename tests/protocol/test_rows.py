@@ -66,7 +66,7 @@ def test_it_does_not_matter_where_rows_are(n_rows: int) -> None:
     elsewhere: RowSource = Elsewhere(rows)
     summary, membership = summarize(rows, "a", WAY.task, generator(0))
     other, beside = summarize(elsewhere, "a", WAY.task, generator(0))
-    assert summary.blocks == (0 if n_rows <= 10_000 else -(-n_rows // 2000))
+    assert summary.blocks == (0 if n_rows <= 10_000 else -(-n_rows // 4000))
     assert membership.digest == beside.digest
     np.testing.assert_array_equal(membership.micro_clusters, beside.micro_clusters)
     one = audit(rows, summary, membership.micro_clusters, required=5)
@@ -114,3 +114,13 @@ def test_a_mean_that_is_one_rows_value_is_found_among_many_rows() -> None:
     summary, membership = summarize(rows, "a", WAY.task, generator(0))
     report = audit(rows, summary, membership.micro_clusters, required=5)
     assert [(name, row) for name, _, row in report.dominated] == [("1", 11_017)]
+
+
+def test_what_alternates_in_a_table_is_not_missed() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(12_000, 2))
+    rows[::2] += 50.0
+    summary, _ = summarize(rows, "a", WAY.task, generator(0))
+    assert summary.mass is not None
+    right = summary.centroids[:, 0] > 25.0
+    assert 5_900 <= summary.mass[right].sum() <= 6_100

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-from goldfc._types import FloatArray, IntArray
+from goldfc._types import FloatArray, IntArray, RowLabels
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -383,3 +383,22 @@ def ward_merges(centroid: FloatArray, mass: FloatArray, pairs: IntArray, costs: 
         alive[high] = 0
         pairs[step, 0], pairs[step, 1], costs[step] = low, high, cost
         length -= 2
+
+
+@compiled
+def nearest(X: FloatArray, middle: FloatArray, centroid: FloatArray, half_norm: FloatArray, labels: RowLabels) -> None:
+    """For every row the centroid with the largest x c - c^2 / 2, both taken from the middle; of equals the lowest."""
+    score = np.empty(half_norm.shape[0])
+    for i in range(X.shape[0]):
+        for j in range(score.shape[0]):
+            score[j] = -half_norm[j]
+        for m in range(X.shape[1]):
+            value = X[i, m] - middle[m]
+            column = centroid[m]
+            for j in range(score.shape[0]):
+                score[j] += value * column[j]
+        best = 0
+        for j in range(1, score.shape[0]):
+            if score[j] > score[best]:
+                best = j
+        labels[i] = best
