@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.special import logsumexp
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotrs
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
@@ -126,18 +126,24 @@ def memberships_of(
     pulled, log_determinant, spread = solve(covariance, means, micro)
     with np.errstate(divide="ignore"):
         logits = np.log(mass / micro.total_mass) + micro.centroids @ pulled.T - 0.5 * (means * pulled).sum(axis=1)
-    top = logsumexp(logits, axis=1)
-    log_likelihood = (micro.mass @ top - 0.5 * spread) / micro.total_mass - 0.5 * log_determinant
-    return np.exp(logits - top[:, None]), float(log_likelihood)
+    # As scipy's logsumexp would have it, which takes longer to look at its arguments than to sum.
+    top = logits.max(axis=1)
+    memberships = np.exp(logits - top[:, None])
+    total = memberships.sum(axis=1)
+    log_likelihood = (micro.mass @ (top + np.log(total)) - 0.5 * spread) / micro.total_mass - 0.5 * log_determinant
+    return memberships / total[:, None], float(log_likelihood)
 
 
 def solve(covariance: FloatArray, means: FloatArray, micro: MicroClusters) -> tuple[FloatArray, float, float]:
     """Means P, with P the inverse of the covariance; the log of its determinant; the trace of P times all scatter."""
     if covariance.ndim == 1:
         return means / covariance, float(np.log(covariance).sum()), float((micro.all_scatter / covariance).sum())
-    factor = cho_factor(covariance, lower=True)
-    log_determinant = 2.0 * float(np.log(np.diagonal(factor[0])).sum())
-    return cho_solve(factor, means.T).T, log_determinant, float(np.trace(cho_solve(factor, micro.all_scatter)))
+    factor, fault = dpotrf(covariance, lower=True)
+    if fault:
+        raise np.linalg.LinAlgError("some direction has no variance")
+    log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
+    pulled, undone = (dpotrs(factor, of, lower=True)[0] for of in (means.T, micro.all_scatter))
+    return pulled.T, log_determinant, float(np.trace(undone))
 
 
 def whiten(points: FloatArray, covariance: FloatArray) -> FloatArray:
