@@ -27,6 +27,7 @@ class Cluster:
     centroid: Row
     importance: Row
     members: set[int] = field(default_factory=set)
+    mass: float = 1.0
     wins: float = 1.0
     weight: float = 1.0
 
@@ -34,40 +35,45 @@ class Cluster:
 # --- CPL -------------------------------------------------------------------------------------------------------------
 
 
-def compete(X: FloatArray, n_candidates: int, learning: Learning, rng: np.random.Generator) -> list[Cluster]:
+def compete(
+    X: FloatArray, n_candidates: int, learning: Learning, rng: np.random.Generator, mass: FloatArray | None = None
+) -> list[Cluster]:
     """CPL on the rows of X; the clusters that are left, in their original order."""
     rows = [[float(value) for value in row] for row in X]
+    masses = [1.0] * len(rows) if mass is None else (mass / mass.mean()).tolist()
     seeds = rng.choice(len(rows), size=n_candidates, replace=False)
-    clusters = [Cluster(list(rows[i]), [1.0 / len(rows[i])] * len(rows[i]), {int(i)}) for i in seeds]
+    clusters = [Cluster(list(rows[i]), [1.0 / len(rows[i])] * len(rows[i]), {int(i)}, masses[i]) for i in seeds]
     all_wins = float(n_candidates)
     for number in range(1, learning.max_epochs + 1):
-        moved, clusters = epoch(rows, clusters, all_wins, learning.learning_rate)
+        moved, clusters = epoch(rows, masses, clusters, all_wins, learning.learning_rate)
         all_wins += len(rows)
         if moved == 0 or number == learning.max_epochs:
             break
         clusters = drop_singletons(clusters)
         for cluster in clusters:
-            cluster.centroid, cluster.importance = feature_importance(rows, cluster.members)
+            cluster.centroid, cluster.importance = feature_importance(rows, cluster.members, masses)
     return clusters
 
 
-def epoch(rows: list[Row], clusters: list[Cluster], all_wins: float, rate: float) -> tuple[int, list[Cluster]]:
-    """Every row once, in order."""
+def epoch(
+    rows: list[Row], masses: Row, clusters: list[Cluster], all_wins: float, rate: float
+) -> tuple[int, list[Cluster]]:
+    """Every row once, in order; a row of mass two counts as two rows that come at once."""
     moved = 0
-    for i, x in enumerate(rows):
+    for i, (x, mass) in enumerate(zip(rows, masses, strict=True)):
         alive = [cluster for cluster in clusters if cluster.members]
         winner, rival, ratio = winner_and_rival(x, alive, all_wins)
-        winner.wins += 1.0
-        winner.weight += rate
+        winner.wins += mass
+        winner.weight += mass * rate
         if rival is not None:
-            rival.weight -= rate * ratio
-        all_wins += 1.0
+            rival.weight -= mass * rate * ratio
+        all_wins += mass
         if i not in winner.members:
             moved += 1
             before = next((cluster for cluster in alive if i in cluster.members), None)
-            join(x, i, winner)
+            join(x, i, mass, winner)
             if before is not None:
-                leave(x, i, before)
+                leave(x, i, mass, before)
     return moved, [cluster for cluster in clusters if cluster.members]
 
 
@@ -102,19 +108,23 @@ def weighted_distance(x: Row, cluster: Cluster) -> float:
     return total
 
 
-def join(x: Row, i: int, cluster: Cluster) -> None:
+def join(x: Row, i: int, mass: float, cluster: Cluster) -> None:
     """The mean follows at once."""
     cluster.members.add(i)
-    size = len(cluster.members)
-    cluster.centroid = [center + (value - center) / size for value, center in zip(x, cluster.centroid, strict=True)]
+    cluster.mass += mass
+    cluster.centroid = [
+        center + mass * (value - center) / cluster.mass for value, center in zip(x, cluster.centroid, strict=True)
+    ]
 
 
-def leave(x: Row, i: int, cluster: Cluster) -> None:
+def leave(x: Row, i: int, mass: float, cluster: Cluster) -> None:
     """The mean follows at once."""
     cluster.members.remove(i)
-    size = len(cluster.members)
-    if size:
-        cluster.centroid = [center - (value - center) / size for value, center in zip(x, cluster.centroid, strict=True)]
+    cluster.mass -= mass
+    if cluster.members:
+        cluster.centroid = [
+            center - mass * (value - center) / cluster.mass for value, center in zip(x, cluster.centroid, strict=True)
+        ]
 
 
 def drop_singletons(clusters: list[Cluster]) -> list[Cluster]:
@@ -123,7 +133,7 @@ def drop_singletons(clusters: list[Cluster]) -> list[Cluster]:
     return larger or clusters
 
 
-def objective(rows: list[Row], clusters: list[Cluster]) -> float:
+def objective(rows: list[Row], clusters: list[Cluster], masses: Row | None = None) -> float:
     """Eqs. (6), (22)."""
     total = 0.0
     for cluster in clusters:
@@ -131,24 +141,30 @@ def objective(rows: list[Row], clusters: list[Cluster]) -> float:
             distances = [weighted_distance(rows[i], other) for other in clusters]
             nearest = min(distances)
             own = math.exp(-0.5 * (weighted_distance(rows[i], cluster) - nearest))
-            total += own / sum(math.exp(-0.5 * (distance - nearest)) for distance in distances)
+            total += (
+                (1.0 if masses is None else masses[i])
+                * own
+                / sum(math.exp(-0.5 * (distance - nearest)) for distance in distances)
+            )
     return total
 
 
 # --- importance ------------------------------------------------------------------------------------------------------
 
 
-def feature_importance(rows: list[Row], members: set[int]) -> tuple[Row, Row]:
+def feature_importance(rows: list[Row], members: set[int], masses: Row) -> tuple[Row, Row]:
     """Eq. (21): centroid and h of one cluster."""
     n_features = len(rows[0])
-    inside = [rows[i] for i in sorted(members)]
-    outside = [rows[i] for i in range(len(rows)) if i not in members]
-    centroid = [mean([row[m] for row in inside]) for m in range(n_features)]
-    products = []
+    inside = sorted(members)
+    outside = [i for i in range(len(rows)) if i not in members]
+    centroid, products = [], []
     for m in range(n_features):
-        column = [row[m] for row in rows]
-        alpha = distinctness([row[m] for row in inside], [row[m] for row in outside], column)
-        beta = sum(math.exp(-0.5 * (row[m] - centroid[m]) ** 2) for row in inside) / len(inside)
+        everyone = [(row[m], mass) for row, mass in zip(rows, masses, strict=True)]
+        own = [everyone[i] for i in inside]
+        center = mean(own)
+        alpha = distinctness(own, [everyone[i] for i in outside], everyone)
+        beta = sum(mass * math.exp(-0.5 * (value - center) ** 2) for value, mass in own) / sum(mass for _, mass in own)
+        centroid.append(center)
         products.append(alpha * beta)
     total = sum(products)
     if total > 0.0:
@@ -156,7 +172,11 @@ def feature_importance(rows: list[Row], members: set[int]) -> tuple[Row, Row]:
     return centroid, [round(1.0 / n_features, DECIMALS)] * n_features
 
 
-def distinctness(inside: Row, outside: Row, column: Row) -> float:
+# Values with their masses.
+Weighted = list[tuple[float, float]]
+
+
+def distinctness(inside: Weighted, outside: Weighted, column: Weighted) -> float:
     """Eqs. (16)-(19): Hellinger distance of two Gaussians."""
     if not outside:
         return 0.0
@@ -169,18 +189,22 @@ def distinctness(inside: Row, outside: Row, column: Row) -> float:
     return math.sqrt(without_noise(1.0 - overlap))
 
 
-def mean(values: Row) -> float:
+def mean(values: Weighted) -> float:
     """A mean that is exact when all values are equal."""
-    result = 0.0
-    for count, value in enumerate(values, start=1):
-        result += (value - result) / count
+    result, total = 0.0, 0.0
+    for value, mass in values:
+        total += mass
+        result += mass * (value - result) / total
     return result
 
 
-def variance(values: Row) -> float:
-    """Sample variance; zero for one value."""
-    center = mean(values)
-    return sum((value - center) ** 2 for value in values) / max(len(values) - 1, 1)
+def variance(values: Weighted) -> float:
+    """Sample variance, n - 1 of n by mass; zero for one value."""
+    center, n = mean(values), len(values)
+    if n == 1:
+        return 0.0
+    total = sum(mass for _, mass in values)
+    return sum(mass * (value - center) ** 2 for value, mass in values) / (total * (n - 1) / n)
 
 
 def without_noise(relative: float) -> float:

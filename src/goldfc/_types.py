@@ -5,5 +5,5 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-# One for every row: half the memory, and enough.
-RowLabels = NDArray[np.int32]
+SingleArray = NDArray[np.float32]  # where half the precision is enough
+RowLabels = NDArray[np.int32]  # one for every row: half the memory, and enough

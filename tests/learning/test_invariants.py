@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings, TooFewMicroClusters
-from goldfc.learning import _kernels
+from goldfc.learning import _fusion_kernels
 from goldfc.learning.competition import Learning, compete
 from goldfc.learning.fusion import draw_modes, fuse_levels
 from goldfc.learning.granularity import Levels, find_levels
@@ -38,7 +38,7 @@ def test_importance_sums_to_one_in_every_cluster(X: FloatArray, seed: int) -> No
     outcome = compete(X, Learning().candidates(len(X)), Learning(), np.random.default_rng(seed))
     importance, _ = feature_importance(X, np.ones(len(X)), outcome.labels, np.bincount(outcome.labels))
     assert (importance >= 0.0).all()
-    np.testing.assert_allclose(importance.sum(axis=0), 1.0, atol=1e-9)
+    np.testing.assert_allclose(importance.sum(axis=1), 1.0, atol=1e-9)
 
 
 @settings(max_examples=100, deadline=None)
@@ -79,7 +79,7 @@ def test_fusion_goes_on_until_labels_rest() -> None:
     labels = fuse_levels(levels, 4, np.random.default_rng(0))
     once = np.full(200, -1)
     modes = draw_modes(levels.labels, 4, np.random.default_rng(0))
-    _kernels.best_matches(levels.labels, modes, np.full((4, 3), 1 / 3), once)
+    _fusion_kernels.best_matches(levels.labels, modes, np.full((4, 3), 1 / 3), once)
     assert (labels != np.unique(once, return_inverse=True)[1]).any()
 
 

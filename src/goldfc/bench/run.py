@@ -30,6 +30,7 @@ from goldfc.bench.methods import method_named
 from goldfc.bench.methods.protocol import Answer, Method, MethodClient
 from goldfc.bench.score import external_scores, internal_scores
 from goldfc.errors import GoldError
+from goldfc.learning import compilation
 from goldfc.protocol.federation import LocalPort, Port, generator
 from goldfc.protocol.message import Message
 
@@ -279,6 +280,7 @@ def run_jobs(jobs: Sequence[Job], rows: Rows, n_jobs: int, on_run: Callable[[Run
     In the end the file has them in this order, too, after whatever other rows it had. Rows of another version of goldfc
     are made anew. `on_run` hears of every run, those that were there already included.
     """
+    compilation.announce(compilation.LEARNING)  # here, because runs are made in processes of their own
     rows.path.parent.mkdir(parents=True, exist_ok=True)
     wanted = {job.key: job for job in jobs}
     there = rows.read()

@@ -37,8 +37,7 @@ def demo(seed: int, out: Path) -> None:
     """Cluster handwritten digits held by eight simulated sites, and write a report to open in a browser."""
     console.print("Eight sites hold handwritten digits. None may show its rows; nobody says how many clusters to find.")
     console.print(
-        "Each finds its micro-clusters and sends one message: their centroids, their sizes and their common shape. "
-        "[dim](The first run compiles: ~20 s.)[/]"
+        "Each finds its micro-clusters and sends one message: their centroids, their sizes and their common shape."
     )
     from goldfc.bench.demo import N_CLIENTS, run_demo
     from goldfc.bench.demo_report import write_report

@@ -156,7 +156,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
     for note in table.notes:
         say(note)
-    with working("learning (the first run compiles: ~20 s)"):
+    with working("learning"):
         draft = draft_summary(table, name, agreement, data)
     for note in draft.notes:
         say(note)

@@ -1,5 +1,6 @@
 """What all commands share: the group they belong to, the console, progress bars and exit codes."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -54,6 +55,18 @@ EPILOG = (
 @click.version_option(package_name="goldfc")
 def main() -> None:
     """One-shot federated clustering: cluster rows that cannot be moved."""
+    logger = logging.getLogger("goldfc")
+    logger.setLevel(logging.INFO)
+    if not any(isinstance(handler, LinesOnStderr) for handler in logger.handlers):
+        logger.addHandler(LinesOnStderr())
+
+
+class LinesOnStderr(logging.Handler):
+    """What the library has to say besides its results, such as that it compiles."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line for one message."""
+        click.echo(record.getMessage(), err=True)
 
 
 @contextmanager

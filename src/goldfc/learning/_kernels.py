@@ -1,13 +1,13 @@
-"""Every compiled function, and nothing else.
+"""The compiled part of the competition and of importance, and nothing else: the equations.
 
-Arrays are float64 and int64; there is no randomness and no validation here. Candidate clusters are kept
-feature-major (one row per feature, one column per cluster), so that the loop over clusters, the hot one, runs
-over neighbouring memory. Floating-point operations keep their written order (no fastmath): the same rows give
-the same winners for every number of threads.
+Arrays are float64 and int64; there is no randomness and no validation here. Floating-point operations that decide
+anything keep their written order: the same rows give the same winners for every machine and number of threads.
+
+`_screening` finds out cheaply which clusters are worth comparing, and `_epoch` has the loop over the rows.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
@@ -16,36 +16,77 @@ from goldfc._types import FloatArray, IntArray, RowLabels
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+# For the screening, whose error bounds hold with and without fused multiply-add.
+FUSED = {"fastmath": {"contract"}}
+# For sums and maxima whose error bounds hold for any order; there are no NaNs, and a zero's sign does not matter.
+IN_ANY_ORDER = {"fastmath": {"contract", "reassoc", "nnan", "nsz"}}
+# Inside the loops over rows calls would cost more than what they do. And nothing is allocated there, so that there is
+# no need to count references to arrays, which would cost as much as all the rest.
+INLINE = {"forceinline": True, "_nrt": False}
+# Who is never called from Python needs no way to be; that is most of the time that compilation would take.
+INSIDE = {"cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-def compiled(function: Function) -> Function:
+
+def compiled(function: Function, **special: Any) -> Function:
     """Compile on first call, remember on disk, and let go of the interpreter lock while running."""
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"} | special
     try:
-        return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+        return cast(Function, numba.njit(**options)(function))
     except RuntimeError:  # nowhere to write: a read-only container compiles in every process instead
-        return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+        return cast(Function, numba.njit(**(options | {"cache": False}))(function))
+
+
+def equation(function: Function) -> Function:
+    """Compile for use inside the loops over rows, and for being called from Python as well."""
+    return compiled(function, **INLINE)
+
+
+def inner(function: Function) -> Function:
+    """Compile for use inside the loops over rows."""
+    return compiled(function, **INSIDE, **INLINE)
+
+
+def maker(function: Function) -> Function:
+    """Compile for use before the loops over rows, where arrays are made."""
+    return compiled(function, **INSIDE)
+
+
+def fused(function: Function) -> Function:
+    """Compile for use inside the loops over rows, with FUSED."""
+    return compiled(function, **INSIDE, **INLINE, **FUSED)
+
+
+def in_any_order(function: Function) -> Function:
+    """Compile for use inside the loops over rows, with IN_ANY_ORDER."""
+    return compiled(function, **INSIDE, **INLINE, **IN_ANY_ORDER)
+
+
+class Rows(NamedTuple):
+    """What is competed for."""
+
+    X: FloatArray  # (rows, features)
+    mass: FloatArray  # (rows,)
+    centre: FloatArray  # (features,)  a point amidst the rows; any would do, but screening errs less around it
+    moderate: bool  # whether single precision can hold the squares of what is left after subtracting the centre
 
 
 class Clusters(NamedTuple):
-    """The candidate clusters of one competition; column j is cluster j, columns from `count` on are unused."""
+    """The candidate clusters of one competition; row j is cluster j, rows from the current count on are unused."""
 
-    centroid: FloatArray  # (features, candidates)  c, the mean of the members
-    importance: FloatArray  # (features, candidates)  h, sums to one over the features
+    centroid: FloatArray  # (candidates, features)  c, the mean of the members
+    importance: FloatArray  # (candidates, features)  h, sums to one over the features
     size: IntArray  # (candidates,)  members
     mass: FloatArray  # (candidates,)  of the members; their number, where every row has a mass of one
     wins: FloatArray  # (candidates,)  g
     weight: FloatArray  # (candidates,)  the raw weight, script W
+    log_weight: FloatArray  # (candidates,)  log w of that
     standing: FloatArray  # (candidates,)  log(w * gamma) when last refreshed; minus infinity once out
 
 
-# Clusters are compared in tiles, so that the distances of one tile stay in the first-level cache.
-TILE = 512
-# After so many rows, every cluster's standing is brought up to date.
-ROWS_BETWEEN_REFRESHES = 256
-# What rounding may add to a score, relative to its magnitude; far above what it does add.
-ROUNDING = 1e-12
+# --- the equations ---------------------------------------------------------------------------------------------------
 
 
-@compiled
+@equation
 def log_weight(raw_weight: float) -> float:
     """Eq. (15). log w, with w = 1 / (1 + exp(5 - 10 W)), for any W without overflow.
 
@@ -55,123 +96,50 @@ def log_weight(raw_weight: float) -> float:
     return float(-(max(t, 0.0) + np.log1p(np.exp(-abs(t)))))
 
 
-@compiled
+@inner
 def log_gamma(wins: float, all_wins: float) -> float:
     """Eq. (10). log gamma, the handicap of a cluster that has already won often."""
     return float(np.log(1.0 - wins / all_wins))
 
 
-@compiled
-def weighted_distances(x: FloatArray, clusters: Clusters, low: int, high: int, out: FloatArray) -> None:
-    """Eq. (8). D of one row to the clusters low..high: the sum of h (x - c)^2 over the features.
+@equation
+def weighted_distance(x: FloatArray, clusters: Clusters, j: int) -> float:
+    """Eq. (8). D of a row to cluster j: the sum of h (x - c)^2 over the features.
 
     Note: the paper calls a distance "similarity" and maximises it; what works is s = exp(-D / 2), as in (22).
     """
-    out[: high - low] = 0.0
+    centroid, importance = clusters.centroid[j], clusters.importance[j]
+    total = 0.0
     for m in range(x.shape[0]):
-        value = x[m]
-        centroid = clusters.centroid[m, low:high]
-        importance = clusters.importance[m, low:high]
-        for j in range(high - low):
-            difference = value - centroid[j]
-            out[j] += importance[j] * difference * difference
+        difference = x[m] - centroid[m]
+        total += importance[m] * difference * difference
+    return total
 
 
-@compiled
-def _standing(clusters: Clusters, j: int, all_wins: float) -> float:
-    """The part of a cluster's log score that does not depend on the row: log(w gamma)."""
-    return log_weight(clusters.weight[j]) + log_gamma(clusters.wins[j], all_wins)
-
-
-@compiled
-def _refresh(clusters: Clusters, count: int, all_wins: float) -> float:
-    """Bring every standing up to date; the answer is the largest number of wins."""
-    most_wins = 0.0
-    for j in range(count):
-        if clusters.size[j] > 0:
-            clusters.standing[j] = _standing(clusters, j, all_wins)
-            most_wins = max(most_wins, clusters.wins[j])
-        else:
-            clusters.standing[j] = -np.inf
-    return most_wins
-
-
-@compiled
-def _leaders(x: FloatArray, clusters: Clusters, count: int, distances: FloatArray) -> tuple[int, int, float, float]:
-    """The two clusters that lead by their standings of a moment ago, and the second and third best log score."""
-    first, second, third = -np.inf, -np.inf, -np.inf
-    leader, follower = -1, -1
-    for low in range(0, count, TILE):
-        high = min(low + TILE, count)
-        out = distances[low:high]
-        weighted_distances(x, clusters, low, high, out)
-        standing = clusters.standing[low:high]
-        for j in range(high - low):
-            score = standing[j] - 0.5 * out[j]
-            if score <= third:  # nearly always, so it is asked first
-                continue
-            if score > first:
-                first, second, third = score, first, second
-                leader, follower = low + j, leader
-            elif score > second:
-                second, third = score, second
-                follower = low + j
-            else:
-                third = score
-    return leader, follower, second, third
-
-
-@compiled
+@inner
 def winner_and_rival(
-    x: FloatArray, clusters: Clusters, count: int, all_wins: float, slack: float, distances: FloatArray
+    x: FloatArray, clusters: Clusters, candidates: IntArray, all_wins: float
 ) -> tuple[int, int, float]:
-    """Eqs. (9), (12). The best and the second best cluster for a row, and the ratio of their scores.
+    """Eqs. (9), (12). The best and the second best of the candidates for a row, and the ratio of their scores.
 
-    Of equal scores the lower number wins. gamma changes for every cluster with every row, but only a little, and only
-    upwards for those that did not win. So clusters are ranked by their standing of a moment ago, which is too low by
-    at most `slack`, and only those close enough to the top to matter are compared exactly.
+    Of equal scores the lower number wins.
     """
-    leader, follower, second, third = _leaders(x, clusters, count, distances)
-    if follower < 0:
-        return leader, follower, 0.0
-    threshold = second - (slack + ROUNDING * (1.0 + abs(second)))
-    start, stop, step = min(leader, follower), max(leader, follower) + 1, abs(leader - follower)
-    if third >= threshold:
-        start, stop, step = 0, count, 1
+    if candidates.shape[0] == 1:
+        return candidates[0], -1, 0.0
     first, second = -np.inf, -np.inf
     winner, rival = -1, -1
-    for j in range(start, stop, step):
-        if clusters.standing[j] - 0.5 * distances[j] >= threshold:
-            score = _standing(clusters, j, all_wins) - 0.5 * distances[j]
-            if score > first:
-                first, second = score, first
-                winner, rival = j, winner
-            elif score > second:
-                second = score
-                rival = j
+    for j in candidates:
+        score = clusters.log_weight[j] + log_gamma(clusters.wins[j], all_wins) - 0.5 * weighted_distance(x, clusters, j)
+        if score > first or (score == first and j < winner):
+            first, second = score, first
+            winner, rival = j, winner
+        elif score > second or (score == second and j < rival):
+            second = score
+            rival = j
     return winner, rival, float(np.exp(second - first))
 
 
-@compiled
-def _join(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
-    clusters.size[j] += 1
-    clusters.mass[j] += mass
-    for m in range(x.shape[0]):
-        clusters.centroid[m, j] += mass * (x[m] - clusters.centroid[m, j]) / clusters.mass[j]
-
-
-@compiled
-def _leave(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
-    clusters.size[j] -= 1
-    clusters.mass[j] -= mass
-    if clusters.size[j] == 0:
-        clusters.standing[j] = -np.inf
-        return
-    for m in range(x.shape[0]):
-        clusters.centroid[m, j] -= mass * (x[m] - clusters.centroid[m, j]) / clusters.mass[j]
-
-
-@compiled
+@inner
 def reward_and_penalise(clusters: Clusters, winner: int, rival: int, mass: float, rate: float, ratio: float) -> None:
     """Eqs. (11), (13), (14). The winner gains a win and weight; the rival loses weight by how close it came.
 
@@ -179,8 +147,31 @@ def reward_and_penalise(clusters: Clusters, winner: int, rival: int, mass: float
     """
     clusters.wins[winner] += mass
     clusters.weight[winner] += mass * rate
+    clusters.log_weight[winner] = log_weight(clusters.weight[winner])
     if rival >= 0:
         clusters.weight[rival] -= mass * rate * ratio
+        clusters.log_weight[rival] = log_weight(clusters.weight[rival])
+
+
+@inner
+def join(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
+    clusters.size[j] += 1
+    clusters.mass[j] += mass
+    centroid, members = clusters.centroid[j], clusters.mass[j]
+    for m in range(x.shape[0]):
+        centroid[m] += mass * (x[m] - centroid[m]) / members
+
+
+@inner
+def leave(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
+    clusters.size[j] -= 1
+    clusters.mass[j] -= mass
+    if clusters.size[j] == 0:
+        clusters.standing[j] = -np.inf
+        return
+    centroid, members = clusters.centroid[j], clusters.mass[j]
+    for m in range(x.shape[0]):
+        centroid[m] -= mass * (x[m] - centroid[m]) / members
 
 
 @compiled
@@ -195,12 +186,13 @@ def compact(clusters: Clusters, count: int, labels: IntArray, smallest: int) -> 
         if clusters.size[j] >= smallest:
             new_number[j] = kept
             if kept < j:
-                clusters.centroid[:, kept] = clusters.centroid[:, j]
-                clusters.importance[:, kept] = clusters.importance[:, j]
+                clusters.centroid[kept] = clusters.centroid[j]
+                clusters.importance[kept] = clusters.importance[j]
                 clusters.size[kept] = clusters.size[j]
                 clusters.mass[kept] = clusters.mass[j]
                 clusters.wins[kept] = clusters.wins[j]
                 clusters.weight[kept] = clusters.weight[j]
+                clusters.log_weight[kept] = clusters.log_weight[j]
                 clusters.standing[kept] = clusters.standing[j]
             kept += 1
     for i in range(labels.shape[0]):
@@ -209,86 +201,68 @@ def compact(clusters: Clusters, count: int, labels: IntArray, smallest: int) -> 
     return kept
 
 
-@compiled
-def epoch(
-    X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Clusters, count: int, all_wins: float, rate: float
-) -> tuple[int, int]:
-    """Let the clusters compete once for every row, in order; the answer is (rows that moved, clusters left)."""
-    distances = np.empty(count)
-    moved = 0
-    out = 0
-    most_wins, refreshed_at = 0.0, 0.0
-    for i in range(X.shape[0]):
-        x = X[i]
-        winner, rival, ratio = 0, -1, 0.0
-        if i % ROWS_BETWEEN_REFRESHES == 0 and out * 8 > count:
-            count = compact(clusters, count, labels, 1)
-            out = 0
-        if count > 1:
-            # The bound on how stale a standing is holds while nobody has half of all wins.
-            if i % ROWS_BETWEEN_REFRESHES == 0 or 2.0 * most_wins > refreshed_at:
-                most_wins = _refresh(clusters, count, all_wins)
-                refreshed_at = all_wins
-            slack = log_gamma(most_wins, all_wins) - log_gamma(most_wins, refreshed_at)
-            winner, rival, ratio = winner_and_rival(x, clusters, count, all_wins, slack, distances)
-        reward_and_penalise(clusters, winner, rival, mass[i], rate, ratio)
-        all_wins += mass[i]
-        most_wins = max(most_wins, clusters.wins[winner])
-        clusters.standing[winner] = _standing(clusters, winner, all_wins)
-        if rival >= 0:
-            clusters.standing[rival] = _standing(clusters, rival, all_wins)
-        before = labels[i]
-        if before != winner:
-            _join(x, mass[i], clusters, winner)
-            if before >= 0:
-                _leave(x, mass[i], clusters, before)
-                out += clusters.size[before] == 0
-            labels[i] = winner
-            moved += 1
-    return moved, compact(clusters, count, labels, 1)
+@in_any_order
+def quick_distance(x: FloatArray, clusters: Clusters, j: int) -> float:
+    """D as in (8) but for rounding: summed in whatever order is fastest."""
+    centroid, importance = clusters.centroid[j], clusters.importance[j]
+    total = 0.0
+    for m in range(x.shape[0]):
+        difference = x[m] - centroid[m]
+        total += importance[m] * difference * difference
+    return total
+
+
+# --- between epochs, and at the end ----------------------------------------------------------------------------------
 
 
 @compiled
-def inside_moments(X: FloatArray, mass: FloatArray, labels: IntArray, mean: FloatArray, squares: FloatArray) -> None:
-    """Mean and sum of squared differences of every cluster's members, per feature (features x clusters).
+def inside_moments(
+    X: FloatArray, mass: FloatArray, labels: IntArray, mean: FloatArray, squares: FloatArray
+) -> FloatArray:
+    """Mean and sum of squared differences of every cluster's members (clusters x features); the answer is their mass.
 
     Welford's recurrence: a cluster of equal values gets exactly that value and exactly zero.
     """
     mean[:] = 0.0
     squares[:] = 0.0
-    total = np.zeros(mean.shape[1])
+    total = np.zeros(mean.shape[0])
     for i in range(X.shape[0]):
         j = labels[i]
         if j >= 0:
             total[j] += mass[i]
-            for m in range(X.shape[1]):
-                difference = X[i, m] - mean[m, j]
-                mean[m, j] += mass[i] * difference / total[j]
-                squares[m, j] += mass[i] * difference * (X[i, m] - mean[m, j])
+            _add_to_moments(X[i], mass[i], total[j], mean[j], squares[j])
+    return total
+
+
+@inner
+def _add_to_moments(x: FloatArray, mass: float, total: float, mean: FloatArray, squares: FloatArray) -> None:
+    for m in range(x.shape[0]):
+        difference = x[m] - mean[m]
+        mean[m] += mass * difference / total
+        squares[m] += mass * difference * (x[m] - mean[m])
 
 
 @compiled
 def sum_of_closeness(X: FloatArray, mass: FloatArray, labels: IntArray, mean: FloatArray, total: FloatArray) -> None:
-    """Sum over every cluster's members of exp(-(x - c)^2 / 2), per feature (features x clusters)."""
+    """Sum over every cluster's members of exp(-(x - c)^2 / 2), per feature (clusters x features)."""
     total[:] = 0.0
     for i in range(X.shape[0]):
         j = labels[i]
         if j >= 0:
             for m in range(X.shape[1]):
-                difference = X[i, m] - mean[m, j]
-                total[m, j] += mass[i] * np.exp(-0.5 * difference * difference)
+                difference = X[i, m] - mean[j, m]
+                total[j, m] += mass[i] * np.exp(-0.5 * difference * difference)
 
 
-@compiled
+@inner
 def normalised_similarity(x: FloatArray, clusters: Clusters, own: int, distances: FloatArray) -> float:
     """Eq. (22). exp(-D / 2) of a row to its own cluster, as a share of the sum over all clusters."""
-    count = distances.shape[0]
-    weighted_distances(x, clusters, 0, count, distances)
-    nearest = distances[0]
-    for j in range(1, count):
+    nearest = np.inf
+    for j in range(distances.shape[0]):
+        distances[j] = quick_distance(x, clusters, j)
         nearest = min(nearest, distances[j])
     total = 0.0
-    for j in range(count):
+    for j in range(distances.shape[0]):
         total += np.exp(-0.5 * (distances[j] - nearest))
     return float(np.exp(-0.5 * (distances[own] - nearest)) / total)
 
@@ -301,88 +275,6 @@ def objective(X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Clust
     for i in range(X.shape[0]):
         total += mass[i] * normalised_similarity(X[i], clusters, labels[i], distances)
     return total
-
-
-@compiled
-def best_matches(codes: IntArray, modes: IntArray, weights: FloatArray, labels: IntArray) -> int:
-    """Eqs. (24), (25). Each encoded row joins the cluster whose mode it matches with the largest total weight.
-
-    Of equal matches the lower number wins. The answer is how many labels changed.
-
-    Note: the paper prints the 2-norm of the matched weights; the sum is what Eq. (24)'s source, weighted k-modes, uses.
-    """
-    changed = 0
-    for i in range(codes.shape[0]):
-        best, best_match = 0, -1.0
-        for j in range(modes.shape[0]):
-            match = 0.0
-            for level in range(codes.shape[1]):
-                if codes[i, level] == modes[j, level]:
-                    match += weights[j, level]
-            if match > best_match:
-                best, best_match = j, match
-        if labels[i] != best:
-            labels[i] = best
-            changed += 1
-    return changed
-
-
-@compiled
-def cost_of_merging(centroid: FloatArray, mass: FloatArray, a: int, b: int) -> float:
-    """Ward's cost: by how much the scatter around centroids grows when two clusters become one."""
-    distance = 0.0
-    for m in range(centroid.shape[1]):
-        difference = centroid[a, m] - centroid[b, m]
-        distance += difference * difference
-    return float(mass[a] * mass[b] / (mass[a] + mass[b]) * distance)
-
-
-@compiled
-def cheapest_partner(centroid: FloatArray, mass: FloatArray, alive: IntArray, a: int, before: int) -> tuple[int, float]:
-    """Whom cluster a merges with at the least cost; of equals `before` (if not -1), then the lowest number."""
-    best, least = before, np.inf
-    if before >= 0:
-        least = cost_of_merging(centroid, mass, a, before)
-    for b in range(centroid.shape[0]):
-        if alive[b] and b != a:
-            cost = cost_of_merging(centroid, mass, a, b)
-            if cost < least:
-                best, least = b, cost
-    return best, least
-
-
-@compiled
-def ward_merges(centroid: FloatArray, mass: FloatArray, pairs: IntArray, costs: FloatArray) -> None:
-    """All merges of Ward's tree, children before parents; merged clusters keep the lower number of the pair.
-
-    A chain of ever cheaper partners ends in two that are each other's cheapest. They can be merged at once, whatever
-    happens elsewhere, because no merge brings a third cluster closer to either. Only centroids and masses are kept,
-    never a matrix of distances; both are overwritten.
-    """
-    n = centroid.shape[0]
-    alive = np.ones(n, dtype=np.int64)
-    chain = np.empty(n, dtype=np.int64)
-    length, first = 0, 0
-    for step in range(n - 1):
-        if length == 0:
-            while not alive[first]:
-                first += 1
-            chain[0], length = first, 1
-        while True:
-            before = chain[length - 2] if length > 1 else -1
-            partner, cost = cheapest_partner(centroid, mass, alive, chain[length - 1], before)
-            if partner == before:
-                break
-            chain[length] = partner
-            length += 1
-        low, high = min(chain[length - 1], before), max(chain[length - 1], before)
-        share = mass[high] / (mass[low] + mass[high])
-        for m in range(centroid.shape[1]):
-            centroid[low, m] += share * (centroid[high, m] - centroid[low, m])
-        mass[low] += mass[high]
-        alive[high] = 0
-        pairs[step, 0], pairs[step, 1], costs[step] = low, high, cost
-        length -= 2
 
 
 @compiled

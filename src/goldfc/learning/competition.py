@@ -12,11 +12,13 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
-from goldfc.learning import _kernels
-from goldfc.learning.importance import feature_importance
+from goldfc.learning import _epoch, _kernels, _screening, compilation
+from goldfc.learning.importance import feature_importance, measure_everyone
 
 # Squared differences of larger values would leave the range of floating-point numbers.
 LARGEST_VALUE = 1e100
+# The mean of about so many rows is in the middle well enough.
+ROWS_FOR_CENTRE = 256
 
 
 @dataclass(frozen=True)
@@ -79,19 +81,28 @@ def compete(
 
     Rows may stand for many others, by their `mass`: only how masses compare counts, their mean becomes one.
     """
+    compilation.announce(compilation.LEARNING)
     mass = np.ones(len(X)) if mass is None else mass / mass.mean()
+    rows, everyone = as_rows(X, mass), measure_everyone(X, mass)
     labels, clusters = start(X, mass, n_candidates, rng)
     count, all_wins = n_candidates, float(n_candidates)
     for epoch in range(1, learning.max_epochs + 1):
-        moved, count = _kernels.epoch(X, mass, labels, clusters, count, all_wins, learning.learning_rate)
+        moved, count, _ = _epoch.epoch(rows, labels, clusters, count, all_wins, learning.learning_rate)
         all_wins += len(X)
         if moved == 0 or epoch == learning.max_epochs:
             break
         count = drop_singletons(clusters, count, labels)
-        importance, means = feature_importance(X, mass, labels, clusters.size[:count])
-        clusters.importance[:, :count] = importance
-        clusters.centroid[:, :count] = means
+        importance, means = feature_importance(X, mass, labels, clusters.size[:count], everyone)
+        clusters.importance[:count] = importance
+        clusters.centroid[:count] = means
     return finish(X, mass, labels, clusters, count, epochs=epoch, converged=moved == 0)
+
+
+def as_rows(X: FloatArray, mass: FloatArray) -> _kernels.Rows:
+    """The rows as the compiled part takes them."""
+    centre = X[:: -(-len(X) // ROWS_FOR_CENTRE)].mean(axis=0)
+    furthest = np.maximum(X.max(axis=0) - centre, centre - X.min(axis=0)).max()
+    return _kernels.Rows(X, mass, centre, bool(furthest < _screening.LARGEST_SCREENED))
 
 
 def start(
@@ -106,12 +117,13 @@ def start(
     labels = np.full(n_rows, -1, dtype=np.int64)
     labels[seeds] = np.arange(n_candidates)
     clusters = _kernels.Clusters(
-        centroid=np.ascontiguousarray(X[seeds].T),
-        importance=np.full((n_features, n_candidates), 1.0 / n_features),
+        centroid=X[seeds],
+        importance=np.full((n_candidates, n_features), 1.0 / n_features),
         size=np.ones(n_candidates, dtype=np.int64),
         mass=mass[seeds],
         wins=np.ones(n_candidates),
         weight=np.ones(n_candidates),
+        log_weight=np.full(n_candidates, _kernels.log_weight(1.0)),
         standing=np.zeros(n_candidates),
     )
     return labels, clusters
@@ -137,7 +149,7 @@ def finish(
     """Eq. (5). Every row in exactly one cluster, numbered 0, 1, ...; none of them empty."""
     return Outcome(
         labels=labels,
-        centroids=np.ascontiguousarray(clusters.centroid[:, :count].T),
+        centroids=clusters.centroid[:count].copy(),
         objective=_kernels.objective(X, mass, labels, clusters, count),
         epochs=epochs,
         converged=converged,

@@ -8,7 +8,7 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import TooFewMicroClusters
-from goldfc.learning import _kernels
+from goldfc.learning import _fusion_kernels
 from goldfc.learning.granularity import Levels
 from goldfc.learning.importance import DECIMALS
 
@@ -22,7 +22,7 @@ def fuse_levels(levels: Levels, n_clusters: int, rng: np.random.Generator) -> In
     weights = np.full(modes.shape, 1.0 / len(levels))
     labels = np.full(len(codes), -1, dtype=np.int64)
     for _ in range(MAX_ROUNDS):
-        if _kernels.best_matches(codes, modes, weights, labels) == 0:
+        if _fusion_kernels.best_matches(codes, modes, weights, labels) == 0:
             break
         size = np.bincount(labels, minlength=n_clusters)
         counts = [count_values(level, labels, n_clusters) for level in codes.T]

@@ -1,7 +1,7 @@
 """Feature importance: which features make a cluster what it is (Eqs. 16-21).
 
 A feature matters to a cluster when it tells the members from everybody else (alpha) and the members agree on it
-(beta). All arrays are feature-major: one row per feature, one column per cluster.
+(beta). All arrays are cluster-major: one row per cluster, one column per feature.
 """
 
 from dataclasses import dataclass
@@ -19,38 +19,44 @@ DECIMALS = 12
 
 
 @dataclass(frozen=True)
+class Everyone:
+    """What importance needs to know of all rows together; the same in all epochs."""
+
+    size: int
+    mass: float
+    mean: FloatArray  # (features,)
+    squares: FloatArray  # (features,)
+
+
+@dataclass(frozen=True)
 class Moments:
-    """What importance needs to know of the rows: per cluster (features x clusters), and of all rows (features).
+    """What importance needs to know of every cluster, and of everyone; `mass` is `size` where every row's is one."""
 
-    `mass` is `size` where every row has a mass of one.
-    """
-
-    size: IntArray
-    mass: FloatArray
-    mean: FloatArray
-    squares: FloatArray
-    all_size: int
-    all_mass: float
-    all_mean: FloatArray
-    all_squares: FloatArray
+    size: IntArray  # (clusters, 1)
+    mass: FloatArray  # (clusters, 1)
+    mean: FloatArray  # (clusters, features)
+    squares: FloatArray  # (clusters, features)
+    everyone: Everyone
 
     @property
     def outside(self) -> FloatArray:
         """The mass outside of every cluster; what is left of subtracting the same is none."""
-        left = self.all_mass - self.mass
-        return np.where((self.size < self.all_size) & (left > NEGLIGIBLE * self.all_mass), left, 0.0)
+        left = self.everyone.mass - self.mass
+        return np.where((self.size < self.everyone.size) & (left > NEGLIGIBLE * self.everyone.mass), left, 0.0)
 
 
-def measure(X: FloatArray, mass: FloatArray, labels: IntArray, size: IntArray) -> Moments:
-    """The moments of every cluster, and of all rows together."""
-    shape = X.shape[1], len(size)
-    mean, squares = np.empty(shape), np.empty(shape)
-    _kernels.inside_moments(X, mass, labels, mean, squares)
-    all_mean, all_squares = np.empty((X.shape[1], 1)), np.empty((X.shape[1], 1))
-    _kernels.inside_moments(X, mass, np.zeros(len(X), dtype=np.int64), all_mean, all_squares)
-    member = labels >= 0
-    inside = np.bincount(labels[member], weights=mass[member], minlength=len(size)).astype(np.float64)
-    return Moments(size, inside, mean, squares, len(X), float(mass.sum()), all_mean, all_squares)
+def measure_everyone(X: FloatArray, mass: FloatArray) -> Everyone:
+    """The moments of all rows together."""
+    mean, squares = np.empty((1, X.shape[1])), np.empty((1, X.shape[1]))
+    _kernels.inside_moments(X, mass, np.zeros(len(X), dtype=np.int64), mean, squares)
+    return Everyone(len(X), float(mass.sum()), mean[0], squares[0])
+
+
+def measure(X: FloatArray, mass: FloatArray, labels: IntArray, size: IntArray, everyone: Everyone) -> Moments:
+    """The moments of every cluster."""
+    mean, squares = np.empty((len(size), X.shape[1])), np.empty((len(size), X.shape[1]))
+    inside = _kernels.inside_moments(X, mass, labels, mean, squares)
+    return Moments(size[:, None], inside[:, None], mean, squares, everyone)
 
 
 def means(moments: Moments) -> tuple[FloatArray, FloatArray]:
@@ -59,7 +65,7 @@ def means(moments: Moments) -> tuple[FloatArray, FloatArray]:
     n mu = n_j mu_j + (n - n_j) mu_bar_j, solved for mu_bar_j around the mean of all rows.
     """
     outside = np.where(moments.outside > 0.0, moments.outside, 1.0)
-    return moments.mean, moments.all_mean - (moments.mass / outside) * (moments.mean - moments.all_mean)
+    return moments.mean, moments.everyone.mean - (moments.mass / outside) * (moments.mean - moments.everyone.mean)
 
 
 def freedom(mass: FloatArray, size: IntArray) -> FloatArray:
@@ -78,9 +84,9 @@ def outside_variance(moments: Moments) -> FloatArray:
     All squares = inside + outside + between, and between is n n_j / (n - n_j) (mu_j - mu)^2.
     """
     outside = moments.outside
-    between = moments.all_mass * moments.mass / np.where(outside > 0.0, outside, 1.0)
-    squares = moments.all_squares - moments.squares - between * (moments.mean - moments.all_mean) ** 2
-    others = np.where(outside > 0.0, moments.all_size - moments.size, 0)
+    between = moments.everyone.mass * moments.mass / np.where(outside > 0.0, outside, 1.0)
+    squares = moments.everyone.squares - moments.squares - between * (moments.mean - moments.everyone.mean) ** 2
+    others = np.where(outside > 0.0, moments.everyone.size - moments.size, 0)
     return np.where(others > 1, np.maximum(squares, 0.0), 0.0) / freedom(outside, others)
 
 
@@ -90,7 +96,7 @@ def distinctness(moments: Moments) -> FloatArray:
     Note: what is below NEGLIGIBLE counts as zero, or noise would decide where nothing else does.
     Both variances zero: 0 where the means agree, 1 where they do not. Nobody outside: 0.
     """
-    scale = moments.all_squares / freedom(np.array(moments.all_mass), np.array(moments.all_size))
+    scale = moments.everyone.squares / freedom(np.array(moments.everyone.mass), np.array(moments.everyone.size))
     scale = np.where(scale > 0.0, scale, 1.0)
     mean, other_mean = means(moments)
     gap = _without_noise((mean - other_mean) ** 2 / scale)
@@ -114,15 +120,15 @@ def agreement(X: FloatArray, mass: FloatArray, labels: IntArray, moments: Moment
 
 
 def feature_importance(
-    X: FloatArray, mass: FloatArray, labels: IntArray, size: IntArray
+    X: FloatArray, mass: FloatArray, labels: IntArray, size: IntArray, everyone: Everyone | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Eq. (21). h = alpha beta, scaled to sum to one in every cluster; with it, the centroids it was made from.
 
     All products zero: every feature counts the same.
     """
-    moments = measure(X, mass, labels, size)
+    moments = measure(X, mass, labels, size, everyone or measure_everyone(X, mass))
     product = distinctness(moments) * agreement(X, mass, labels, moments)
-    total = product.sum(axis=0)
+    total = np.cumsum(product, axis=1)[:, -1:]  # one by one: np.sum's order hangs on the layout
     importance: FloatArray = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / X.shape[1])
     return np.around(importance, DECIMALS), moments.mean
 

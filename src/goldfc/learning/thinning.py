@@ -7,7 +7,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning import _kernels
+from goldfc.learning import _fusion_kernels, compilation
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ def grow_tree(centroids: FloatArray, mass: FloatArray) -> Tree:
     """Ward's tree. Time grows with the square of the number of clusters; memory does not."""
     n = len(centroids)
     pairs, costs = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
-    _kernels.ward_merges(np.array(centroids, order="C"), np.array(mass, dtype=np.float64), pairs, costs)
+    compilation.announce(compilation.FUSION)
+    _fusion_kernels.ward_merges(np.array(centroids, order="C"), np.array(mass, dtype=np.float64), pairs, costs)
     # A parent costs no less than its children and comes after them, so the cheapest merges are whole branches.
     return Tree(n, pairs[np.argsort(costs, kind="stable")])
 
