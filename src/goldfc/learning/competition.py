@@ -6,7 +6,9 @@ superfluous candidates lose their rows and go, and the number of clusters finds 
 
 import math
 import numbers
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -59,9 +61,14 @@ class Outcome:
 
     labels: IntArray
     centroids: FloatArray
-    objective: float
     epochs: int
     converged: bool
+    measure: Callable[[], float] = field(repr=False)
+
+    @cached_property
+    def objective(self) -> float:
+        """P, how similar rows are to their own clusters; it takes as long as an epoch, and few ask for it."""
+        return self.measure()
 
     @property
     def n_clusters(self) -> int:
@@ -150,7 +157,7 @@ def finish(
     return Outcome(
         labels=labels,
         centroids=clusters.centroid[:count].copy(),
-        objective=_kernels.objective(X, mass, labels, clusters, count),
         epochs=epochs,
         converged=converged,
+        measure=partial(_kernels.objective, X, mass, labels, clusters, count),
     )
