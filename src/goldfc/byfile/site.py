@@ -6,22 +6,30 @@ micro-cluster, and a ledger of every message that was made.
 
 import csv
 import hashlib
-import json
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
-from goldfc._types import FloatArray, IntArray
+from goldfc._types import FloatArray, IntArray, RowLabels
+from goldfc.byfile.digests import (
+    Digests,
+    Kept,
+    open_kept,
+    places_of,
+    row_difference,
+    row_digests,
+    same_digests,
+    write_kept,
+)
+from goldfc.byfile.ondisk import PRIVATE_FOLDER, private_folder, write_pieces_durably
+from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.model import is_far, predict
@@ -30,13 +38,12 @@ from goldfc.protocol.audit import Audit, Change, audit
 from goldfc.protocol.client import Membership, label, summarize
 from goldfc.protocol.envelope import Context, PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.protocol.federation import generator
+from goldfc.protocol.finding import WHEN_MANY, Blocks
 from goldfc.protocol.message import Model, Summary, canonical_json
 from goldfc.protocol.rows import RowSource
 from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_durably
 
-PRIVATE_FOLDER = ".goldfc"
 LEDGER = "ledger.jsonl"
-ROW_DIGEST_BYTES = 16
 LABEL_COLUMNS = ("cluster", "certainty", "found_by", "far")
 
 
@@ -46,28 +53,30 @@ class Draft:
 
     summary: Summary
     membership: Membership
-    rows: NDArray[np.uint8]  # a digest of every row that was summarised
+    rows: Digests  # a digest of every row that was summarised
     audit: Audit
     notes: tuple[str, ...] = ()  # what else the user should know
 
 
-def draft_summary(table: Table, client: str, agreement: Agreement, data: Path) -> Draft:
-    """Summarise and audit; nothing is written yet."""
+def draft_summary(table: Table | Streamed, client: str, agreement: Agreement, data: Path) -> Draft:
+    """Summarise and audit; nothing is written yet. If the table is on the disk, it must stay open until it is sent."""
     task, terms = agreement.way.task, agreement.terms
+    # The result does not hang on how many cores there are.
+    blocks = Blocks(n_jobs=-1) if isinstance(table, Streamed) else WHEN_MANY
 
     def make(rows: FloatArray | RowSource) -> tuple[Summary, Membership]:
         rng = generator(agreement.seed, "client", client)
-        return summarize(rows, client, task, rng, withhold=agreement.withhold, terms=terms)
+        return summarize(rows, client, task, rng, withhold=agreement.withhold, terms=terms, blocks=blocks)
 
     summary, membership = make(table.rows)
     agreement.read_summary(summary.to_message())  # what the server would refuse is told here
-    digests = row_digests(table.rows)
+    digests = table.digests if isinstance(table, Streamed) else row_digests(table.rows)
     report = audit(
         table.rows,
         summary,
         membership.micro_clusters,
         # Half of the rows must be enough to be summarised.
-        again=(lambda rows: make(rows)[0]) if len(table.rows) >= 4 * max(task.smallest, 2) else None,
+        again=(lambda rows: make(rows)[0]) if len(digests) >= 4 * max(task.smallest, 2) else None,
         change=smallest_change(data, digests),
         required=task.smallest,
     )
@@ -129,51 +138,21 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, client:
 # --- what stays at the site ---
 
 
-def row_digests(rows: FloatArray) -> NDArray[np.uint8]:
-    """A short number for every row, to recognise it by."""
-    digests = b"".join(
-        hashlib.blake2b(row.tobytes(), digest_size=ROW_DIGEST_BYTES).digest() for row in np.ascontiguousarray(rows)
-    )
-    return np.frombuffer(digests, np.uint8).reshape(-1, ROW_DIGEST_BYTES)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What a site keeps of a message."""
-
-    membership: Membership
-    rows: NDArray[np.uint8]
-    sent: str
-
-
-def private_folder(data: Path) -> Path:
-    """Where it is, made if need be."""
-    folder = data.parent / PRIVATE_FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
 def keep_membership(draft: Draft, data: Path) -> None:
     """Write down which row is in which micro-cluster, under the digest of the message."""
     facts = {"client": draft.membership.client, "digest": draft.membership.digest, "data": data.name, "sent": now()}
-    arrays: dict[str, NDArray[Any]] = {"micro_clusters": draft.membership.micro_clusters, "rows": draft.rows}
-    content: bytes = save(arrays, metadata={"goldfc": canonical_json(facts)})
-    write_durably(private_folder(data) / f"{draft.membership.digest}.membership", content, private=True)
+    path = private_folder(data) / f"{draft.membership.digest}.membership"
+    write_kept(path, draft.membership, draft.rows, facts)
 
 
 def all_kept(data: Path) -> Iterator[Kept]:
-    """What is kept of all messages that were made beside this data."""
+    """What is kept of all messages that were made beside this data; each can be read until the next one comes."""
     for path in sorted((data.parent / PRIVATE_FOLDER).glob("*.membership")):
-        try:
-            with safe_open(path, "numpy") as file:
-                facts = json.loads(file.metadata()["goldfc"])
-                membership = Membership(facts["client"], file.get_tensor("micro_clusters"), facts["digest"])
-                yield Kept(membership, file.get_tensor("rows"), facts["sent"])
-        except (SafetensorError, ValueError, KeyError, TypeError) as error:
-            raise BadSettings(f"{PRIVATE_FOLDER}/{path.name} is damaged; remove it and summarise again.") from error
+        with open_kept(path) as kept:
+            yield kept
 
 
-def smallest_change(data: Path, digests: NDArray[np.uint8]) -> Change | None:
+def smallest_change(data: Path, digests: Digests) -> Change | None:
     """The message of nearly the same rows that differs least from these; none if there is none with other rows."""
     changes = [
         Change(kept.sent, *difference)
@@ -183,21 +162,11 @@ def smallest_change(data: Path, digests: NDArray[np.uint8]) -> Change | None:
     return min(changes, key=lambda change: (change.added + change.removed, change.sent), default=None)
 
 
-def same_rows_elsewhere(data: Path, client: str, digests: NDArray[np.uint8]) -> Iterator[str]:
+def same_rows_elsewhere(data: Path, client: str, digests: Digests) -> Iterator[str]:
     """Notes on messages of the same rows under another site's name: fused together, rows would count twice."""
-    others = {kept.membership.client for kept in all_kept(data) if np.array_equal(kept.rows, digests)} - {client}
+    others = {kept.client for kept in all_kept(data) if same_digests(kept.rows, digests)} - {client}
     for other in sorted(others):
         yield f"The same rows were summarised as site {other!r} before; hand over one of the two messages."
-
-
-def row_difference(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> tuple[int, int]:
-    """How many rows came and went."""
-    old, old_counts = np.unique(before, axis=0, return_counts=True)
-    new, new_counts = np.unique(after, axis=0, return_counts=True)
-    counts = {row.tobytes(): -int(count) for row, count in zip(old, old_counts, strict=True)}
-    for row, count in zip(new, new_counts, strict=True):
-        counts[row.tobytes()] = counts.get(row.tobytes(), 0) + int(count)
-    return sum(max(count, 0) for count in counts.values()), sum(max(-count, 0) for count in counts.values())
 
 
 def write_ledger(draft: Draft, data: Path, message: bytes, *, accept_risk: bool) -> None:
@@ -243,23 +212,101 @@ class Labels:
     far: NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is kept of the message that most rows of a table are in, and where each row is in it (-1: it is not)."""
+
+    membership: Membership
+    places: RowLabels
+
+
 def label_table(table: Table, model: Model, data: Path) -> Labels:
     """Rows that were summarised get the label of their micro-cluster; others that of the nearest cluster."""
-    digests = [row.tobytes() for row in row_digests(table.rows)]
-    cluster, far = predict(model, table.rows), is_far(model, table.rows)
-    certainty, known = np.full(len(cluster), np.nan), np.zeros(len(cluster), dtype=bool)
-    for kept, places in best_known(model, data, digests):
-        own, sure = label(kept.membership, model)
-        known = places >= 0
-        cluster[known], certainty[known] = own[places[known]], sure[places[known]]
-    return spread_out(Labels(table.ids, cluster, certainty, known, far & ~known), table.kept)
+    known = best_known(model, data, row_digests(table.rows))
+    return spread_out(label_rows(table.rows, 0, model, known), table.ids, table.kept)
+
+
+def labels_of(table: Table | Streamed, model: Model, data: Path) -> Iterator[Labels]:
+    """The labels of a table, in parts if it is on the disk."""
+    if isinstance(table, Table):
+        yield label_table(table, model, data)
+        return
+    known, first, start = best_known(model, data, table.digests), 0, 0
+    for ids in table.ids():
+        kept = np.flatnonzero(table.missing[first : first + len(ids)] == 0)
+        rows = table.rows.read(start, start + len(kept))
+        yield spread_out(label_rows(rows, start, model, known), ids, kept)
+        first, start = first + len(ids), start + len(kept)
+
+
+def label_rows(rows: FloatArray, start: int, model: Model, known: Known | None) -> Labels:
+    """Labels of rows without missing values, the first of which stands at `start` among those."""
+    if not len(rows):
+        return Labels((), np.empty(0, np.int64), np.empty(0), np.empty(0, bool), np.empty(0, bool))
+    cluster, far = predict(model, rows), is_far(model, rows)
+    certainty, summarised = np.full(len(cluster), np.nan), np.zeros(len(cluster), dtype=bool)
+    if known is not None:
+        places = known.places[start : start + len(rows)]
+        summarised = places >= 0
+    if known is not None and summarised.any():
+        whole = known.membership
+        own = Membership(whole.client, whole.micro_clusters[places[summarised]], whole.digest)
+        cluster[summarised], certainty[summarised] = label(own, model)
+    return Labels((), cluster, certainty, summarised, far & ~summarised)
+
+
+@dataclass
+class Tally:
+    """What there is to say of all labels."""
+
+    rows: int = 0
+    summarised: int = 0
+    others: int = 0  # with a cluster, but not summarised
+    far: int = 0
+    without: int = 0
+    clusters: set[int] = field(default_factory=set)
+
+    def add(self, labels: Labels) -> None:
+        """Some more."""
+        there = labels.cluster >= 0
+        self.rows += len(labels.ids)
+        self.summarised += int(labels.summarised.sum())
+        self.others += int((~labels.summarised & there).sum())
+        self.far += int(labels.far.sum())
+        self.without += int((~there).sum())
+        self.clusters |= set(labels.cluster[there].tolist())
+
+
+def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> Tally:
+    """As CSV: all or nothing."""
+    tally = Tally()
+
+    def pieces() -> Iterator[bytes]:
+        yield header_text(id_name).encode()
+        for labels in parts:
+            tally.add(labels)
+            yield lines_text(labels).encode()
+
+    write_pieces_durably(out, pieces())
+    return tally
 
 
 def labels_text(labels: Labels, id_name: str) -> str:
     """As CSV."""
+    return header_text(id_name) + lines_text(labels)
+
+
+def header_text(id_name: str) -> str:
+    """The first line."""
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerow([id_name, *LABEL_COLUMNS])
+    return text.getvalue()
+
+
+def lines_text(labels: Labels) -> str:
+    """A line for every row."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([id_name, *LABEL_COLUMNS])
     for row, cluster, certainty, summarised, far in zip(
         labels.ids, labels.cluster, labels.certainty, labels.summarised, labels.far, strict=True
     ):
@@ -275,34 +322,22 @@ def has_sent(data: Path) -> bool:
     return any(True for _ in all_kept(data))
 
 
-def best_known(model: Model, data: Path, digests: Sequence[bytes]) -> list[tuple[Kept, IntArray]]:
+def best_known(model: Model, data: Path, digests: Digests) -> Known | None:
     """What is kept of the message that most of these rows are in, and where; nothing if the model knows none."""
-    found = [
-        (kept, places_of(digests, [row.tobytes() for row in kept.rows]))
-        for kept in all_kept(data)
-        if kept.membership.digest in model.digests
-    ]
-    found = [(kept, places) for kept, places in found if (places >= 0).any()]
-    return [max(found, key=lambda one: (one[1] >= 0).sum())] if found else []
+    best, most = None, 0
+    for kept in all_kept(data):
+        if kept.digest in model.digests:
+            places = places_of(digests, kept.rows)
+            count = int((places >= 0).sum())
+            if count > most:
+                best, most = Known(kept.membership(), places), count
+    return best
 
 
-def places_of(digests: Sequence[bytes], known: Sequence[bytes]) -> IntArray:
-    """Where each row was among those summarised: at the same place, or else anywhere; -1 if nowhere."""
-    first = {digest: place for place, digest in reversed(list(enumerate(known)))}
-    return np.array(
-        [
-            place if place < len(known) and known[place] == digest else first.get(digest, -1)
-            for place, digest in enumerate(digests)
-        ],
-        dtype=np.int64,
-    )
-
-
-def spread_out(labels: Labels, kept: IntArray) -> Labels:
-    """Labels of the rows that were learned from, at their places among all rows."""
-    total = len(labels.ids)
-    cluster, certainty = np.full(total, -1, dtype=np.int64), np.full(total, np.nan)
-    summarised, far = np.zeros(total, dtype=bool), np.zeros(total, dtype=bool)
+def spread_out(labels: Labels, ids: tuple[str, ...], kept: IntArray) -> Labels:
+    """Labels of the rows without missing values, at their places among all rows."""
+    cluster, certainty = np.full(len(ids), -1, dtype=np.int64), np.full(len(ids), np.nan)
+    summarised, far = np.zeros(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
     cluster[kept], certainty[kept] = labels.cluster, labels.certainty
     summarised[kept], far[kept] = labels.summarised, labels.far
-    return Labels(labels.ids, cluster, certainty, summarised, far)
+    return Labels(ids, cluster, certainty, summarised, far)

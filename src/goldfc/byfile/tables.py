@@ -1,42 +1,30 @@
-"""Tables of data as numbers: CSV, TSV and Parquet, by the columns that were agreed on.
+"""Tables of data as numbers, by the columns that were agreed on.
 
 Whatever cannot become a number is refused with a sentence that names column and row, and what to do about it.
 """
 
-import csv
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
+from goldfc.byfile.blocks import Raw, Values, listed, read_raw
+from goldfc.byfile.notes import Numbering, Seen
 from goldfc.errors import BadRows, BadSettings
 from goldfc.protocol.agreement import FILE
 from goldfc.protocol.terms import LARGEST_TOLD, Column
+
+__all__ = ["Encoded", "Raw", "Table", "as_table", "check_names", "encoded", "guess_columns", "read_raw"]
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 # Text with more different values than this is no category, but names or remarks.
 MOST_GUESSED_CATEGORIES = 20
-
-Values = Sequence[Any]
-
-
-@dataclass(frozen=True)
-class Raw:
-    """A table as it stands in its file."""
-
-    columns: dict[str, Values]
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return len(next(iter(self.columns.values()), ()))
 
 
 @dataclass(frozen=True)
@@ -49,103 +37,138 @@ class Table:
     notes: tuple[str, ...]  # what the user should know
 
 
-def read_raw(path: Path) -> Raw:
-    """The columns of a file, by name."""
-    if not path.is_file():
-        raise BadRows(f"There is no file {path}.")
-    if path.suffix in {".xlsx", ".xls", ".ods"}:
-        raise BadRows(f"{path.name} is a workbook; save the sheet as CSV (UTF-8), and use that.")
-    try:
-        if path.suffix == ".parquet":
-            return read_parquet(path)
-        return read_text(path)
-    except UnicodeDecodeError as error:
-        raise BadRows(f"{path.name} is not written in UTF-8 ({error.reason}); save it as UTF-8.") from error
-    except csv.Error as error:
-        raise BadRows(f"{path.name} cannot be read as a table: {error}.") from error
+@dataclass(frozen=True)
+class Encoded:
+    """A block of a table as numbers."""
 
-
-def read_text(path: Path) -> Raw:
-    """CSV or TSV, with a header."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter_of(path, first), strict=True)
-        header = [name.strip() for name in next(reader, [])]
-        if not any(header):
-            raise BadRows(f"{path.name} is empty; it needs a header line with the names of the columns.")
-        if twice := [name for name in header if header.count(name) > 1]:
-            raise BadRows(f"{path.name} has two columns called {twice[0]!r}; every column needs a name of its own.")
-        records = []
-        for record in reader:
-            if len(record) != len(header) and record:
-                raise BadRows(
-                    f"{path.name}, line {reader.line_num}: there are {len(record)} values, but {len(header)} columns; "
-                    "put texts with the separator in them into quotation marks."
-                )
-            # A blank line is none; but with a single column it is a missing value.
-            if record or len(header) == 1:
-                records.append(record or [""])
-    while records and records[-1] == [""]:
-        records.pop()
-    columns = list(zip(*records, strict=True)) or [()] * len(header)
-    return Raw(dict(zip(header, columns, strict=True)))
-
-
-def delimiter_of(path: Path, header: str) -> str:
-    """What separates values: a tab, or whichever of comma and semicolon is more often in the header."""
-    if path.suffix in {".tsv", ".tab"}:
-        return "\t"
-    return ";" if header.count(";") > header.count(",") else ","
-
-
-def read_parquet(path: Path) -> Raw:
-    """Parquet, with the extra that can read it."""
-    try:
-        # Not everybody has it.
-        from pyarrow import ArrowException, parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise BadRows("To read Parquet, install goldfc[parquet], or save the table as CSV.") from error
-    try:
-        table = parquet.read_table(path)
-    except (ArrowException, OSError) as error:
-        raise BadRows(f"{path.name} cannot be read as Parquet: {error}.") from error
-    return Raw({name: table.column(name).to_pylist() for name in table.column_names})
+    rows: FloatArray  # without those that miss a value
+    missing: NDArray[np.bool_]  # of all rows: which ones miss a value
+    numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
 
 
 def as_table(raw: Raw, columns: Sequence[Column], *, drop: bool = False, id_column: str | None = None) -> Table:
     """The agreed columns as numbers, in the agreed order; with `drop`, rows with missing values are left out."""
-    check_names(raw, [column.name for column in columns], id_column)
-    gaps = [gaps_of(raw.columns[column.name], column) for column in columns]
+    check_names(raw.columns, [column.name for column in columns], id_column)
+    block, seen = encoded(raw, columns, drop=drop), Seen(columns)
+    refuse_no_rows(len(block.rows))
+    seen.add(block.rows, block.missing, block.numbers)
+    ids = listed(raw.columns[id_column]) if id_column else range(1, raw.n_rows + 1)
+    notes = seen.notes(
+        raw.columns,
+        id_column,
+        ids_twice=len(set(ids)) < raw.n_rows,
+        twins=len(block.rows) - len(np.unique(block.rows, axis=0)),
+    )
+    return Table(block.rows, tuple(map(str, ids)), np.flatnonzero(~block.missing), tuple(notes))
+
+
+def encoded(raw: Raw, columns: Sequence[Column], *, drop: bool, first: int = 0) -> Encoded:
+    """A block as numbers; its first row stands at `first` in the file."""
+    cells = [Cells.of(raw.columns[column.name], column) for column in columns]
+    gaps = [own.gaps for own in cells]
     missing = np.logical_or.reduce(gaps) if gaps else np.zeros(raw.n_rows, dtype=bool)
     if missing.any() and not drop:
         row = int(missing.argmax())
-        name = next(column.name for column, gap in zip(columns, gaps, strict=True) if gap[row])
+        name = next(own.column.name for own in cells if own.gaps[row])
         raise BadRows(
-            f"Column {name!r}, {place(row)} has no value; fill it in, or agree in {FILE} on what to do: "
+            f"Column {name!r}, {place(first + row)} has no value; fill it in, or agree in {FILE} on what to do: "
             f'`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it.'
         )
     kept = np.flatnonzero(~missing)
-    if not len(kept):
+    rows = np.ascontiguousarray(np.hstack([own.features(kept, first) for own in cells]))
+    return Encoded(rows, missing, {own.column.name: own.numbers for own in cells if own.column.kind == "number"})
+
+
+def refuse_no_rows(n_rows: int) -> None:
+    """Refuse a table without any."""
+    if not n_rows:
         raise BadRows("There are no rows, or none without missing values.")
-    parts = [numbers_of(raw.columns[column.name], column, kept) for column in columns]
-    rows = np.ascontiguousarray(np.hstack(parts))
-    ids = raw.columns[id_column] if id_column else range(1, raw.n_rows + 1)
-    return Table(rows, tuple(map(str, ids)), kept, tuple(notes_on(raw, rows, columns, int(missing.sum()), id_column)))
 
 
-def check_names(raw: Raw, names: Sequence[str], id_column: str | None) -> None:
+def check_names(there: Collection[str], names: Sequence[str], id_column: str | None) -> None:
     """All columns must be there."""
     for name in [*names, *([id_column] if id_column else [])]:
-        if name not in raw.columns:
+        if name not in there:
             raise BadRows(
-                f"There is no column {name!r}; the file has {', '.join(map(repr, raw.columns))}. "
+                f"There is no column {name!r}; the file has {', '.join(map(repr, there))}. "
                 f"Rename the one that is meant, or agree on other columns in {FILE}."
             )
     if id_column in names:
         raise BadSettings(
             f"Column {id_column!r} tells rows apart, so it cannot be learned from; take it out of {FILE}."
         )
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column of a block, as it stands in the file."""
+
+    column: Column
+    values: Sequence[Any]
+    absent: NDArray[np.bool_]  # where there is no value
+    numbers: FloatArray  # if it is a column of numbers: not a number where there is none
+
+    @classmethod
+    def of(cls, values: Values, column: Column) -> "Cells":
+        """What stands there, looked at once."""
+        numbers = to_numbers(values) if column.kind == "number" else np.empty(0)
+        values = listed(values)
+        if column.kind == "number":
+            absent = np.isnan(numbers)
+            absent[absent] = [is_missing(values[row]) for row in np.flatnonzero(absent).tolist()]
+        else:
+            # A category may well be called "none" or "?".
+            absent = by_value(lambda value: is_missing(value) and str(value) not in column.categories, values, bool)
+        return cls(column, values, absent, numbers)
+
+    @property
+    def gaps(self) -> NDArray[np.bool_]:
+        """Where values are missing for which nothing was agreed to stand."""
+        return self.absent if self.column.fill is None else np.zeros_like(self.absent)
+
+    def chosen(self, row: int) -> Any:
+        """The value of a row, or what stands for it."""
+        return self.column.fill if self.absent[row] and self.column.fill is not None else self.values[row]
+
+    def features(self, kept: IntArray, first: int) -> FloatArray:
+        """As one or more features."""
+        if self.column.kind == "number":
+            return checked_range(self.checked_numbers(kept, first), self.column, kept + first)[:, None]
+        values = [self.chosen(row) for row in kept.tolist()]
+        if self.column.kind == "boolean":
+            return self.checked(by_value(yes_or_no, values, float), values, kept + first)[:, None]
+        places = {category: float(place) for place, category in enumerate(self.column.categories)}
+        found = by_value(lambda value: places.get(str(value).strip(), math.nan), values, float)
+        return np.eye(len(places))[self.checked(found, values, kept + first).astype(np.int64)]
+
+    def checked_numbers(self, kept: IntArray, first: int) -> FloatArray:
+        """Numbers, or the sentence on the first that is none."""
+        numbers = np.where(self.absent, to_number(self.column.fill), self.numbers)[kept]
+        bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_TOLD))
+        if len(bad):
+            row = int(kept[bad[0]])
+            value = self.chosen(row)
+            raise BadRows(f"Column {self.column.name!r}, {place(first + row)} holds {shown(value)}, {fault_of(value)}.")
+        return numbers
+
+    def checked(self, found: FloatArray, values: Sequence[Any], places: IntArray) -> FloatArray:
+        """What was found for every value, or the sentence on the first that nothing was found for."""
+        for own in np.flatnonzero(np.isnan(found))[:1]:
+            where = f"Column {self.column.name!r}, {place(places[own])} holds {shown(values[own])}, which is"
+            if self.column.kind == "boolean":
+                raise BadRows(f"{where} neither yes nor no; write true or false, yes or no, 1 or 0.")
+            some = ", ".join(self.column.categories[:10]) + (", ..." if len(self.column.categories) > 10 else "")
+            raise BadRows(f"{where} none of the agreed categories ({some}); correct it, or agree on it in {FILE}.")
+        return found
+
+
+def by_value(of: Callable[[Any], Any], values: Sequence[Any], kind: type) -> NDArray[Any]:
+    """What comes out for every value; worked out once for those that are the same."""
+    try:
+        known = {value: of(value) for value in set(values)}
+    except TypeError:  # Parquet may hold lists, which cannot be looked up
+        return np.array([of(value) for value in values], dtype=kind)
+    return np.fromiter(map(known.__getitem__, values), kind, len(values))
 
 
 def is_missing(value: Any) -> bool:
@@ -155,59 +178,21 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def gaps_of(values: Values, column: Column) -> NDArray[np.bool_]:
-    """Where values are missing for which nothing was agreed to stand."""
-    if column.fill is not None:
-        return np.zeros(len(values), dtype=bool)
-    # A category may well be called "none" or "?".
-    return np.array([is_missing(value) and str(value) not in column.categories for value in values], dtype=bool)
-
-
-def numbers_of(values: Values, column: Column, kept: IntArray) -> FloatArray:
-    """One column as one or more features."""
-    chosen = [
-        column.fill if column.fill is not None and is_missing(values[row]) and str(values[row]) not in column.categories
-        else values[row]
-        for row in kept
-    ]  # fmt: skip
-    if column.kind == "number":
-        return checked_range(as_numbers(chosen, column, kept), column, kept)[:, None]
-    if column.kind == "boolean":
-        return np.array([[as_yes_or_no(value, column, row)] for value, row in zip(chosen, kept, strict=True)])
-    places = {category: place for place, category in enumerate(column.categories)}
-    encoded = np.zeros((len(chosen), len(places)))
-    for number, (value, row) in enumerate(zip(chosen, kept, strict=True)):
-        text = str(value).strip()
-        if text not in places:
-            raise BadRows(
-                f"Column {column.name!r}, {place(row)} holds {shown(value)}, which is none of the agreed categories "
-                f"({', '.join(column.categories[:10])}{', ...' if len(places) > 10 else ''}); correct it, or agree on "
-                f"it in {FILE}."
-            )
-        encoded[number, places[text]] = 1.0
-    return encoded
-
-
-def as_numbers(values: list[Any], column: Column, kept: IntArray) -> FloatArray:
-    """Numbers, or the sentence on the first that is none."""
+def to_numbers(values: Values) -> FloatArray:
+    """Numbers, or not a number where there is none."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64)
     try:
-        numbers = np.array(values).astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    if numbers.shape != (len(values),):
-        numbers = np.array([to_number(value) for value in values])
-    bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_TOLD))
-    if len(bad):
-        value = values[bad[0]]
-        raise BadRows(f"Column {column.name!r}, {place(kept[bad[0]])} holds {shown(value)}, {fault_of(value)}.")
-    return numbers
+        return np.fromiter(map(float, values), np.float64, len(values))
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter(map(to_number, values), np.float64, len(values))
 
 
 def to_number(value: Any) -> float:
     """A number, or not a number."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")
 
 
@@ -228,29 +213,22 @@ def place(row: int) -> str:
     return f"row {row + 1} below the header"
 
 
-def checked_range(numbers: FloatArray, column: Column, kept: IntArray) -> FloatArray:
+def checked_range(numbers: FloatArray, column: Column, places: IntArray) -> FloatArray:
     """Numbers, if they lie in the agreed range."""
     low, high = column.limits
     outside = np.flatnonzero((numbers < low) | (numbers > high))
     if len(outside):
         raise BadRows(
-            f"Column {column.name!r}, {place(kept[outside[0]])} holds {numbers[outside[0]]:g}, outside of the agreed "
+            f"Column {column.name!r}, {place(places[outside[0]])} holds {numbers[outside[0]]:g}, outside of the agreed "
             f"range from {low:g} to {high:g}; correct it, or agree on a wider range in {FILE}."
         )
     return numbers
 
 
-def as_yes_or_no(value: Any, column: Column, row: int) -> float:
-    """One or zero."""
+def yes_or_no(value: Any) -> float:
+    """One or zero; not a number if it is neither."""
     text = str(value).strip().lower().removesuffix(".0")
-    if text in YES:
-        return 1.0
-    if text in NO:
-        return 0.0
-    raise BadRows(
-        f"Column {column.name!r}, {place(row)} holds {shown(value)}, which is neither yes nor no; write true or "
-        "false, yes or no, 1 or 0."
-    )
+    return 1.0 if text in YES else 0.0 if text in NO else math.nan
 
 
 def shown(value: Any) -> str:
@@ -259,48 +237,18 @@ def shown(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def notes_on(raw: Raw, rows: FloatArray, columns: Sequence[Column], dropped: int, id_column: str | None) -> "list[str]":
-    """What is no error, but should be known."""
-    notes = []
-    used = {column.name for column in columns} | {id_column}
-    if unused := [name for name in raw.columns if name not in used]:
-        notes.append(f"Not used, and not in the message: {', '.join(map(repr, unused))}.")
-    if dropped:
-        notes.append(f"{dropped} rows with missing values are left out.")
-    names = [name for column in columns for name in column.feature_names]
-    for name, low, high in zip(names, rows.min(axis=0), rows.max(axis=0), strict=True):
-        if low == high:
-            notes.append(
-                f"{name!r} is {low:g} in all rows: here it tells nothing apart. Leave it out if it is so everywhere."
-            )
-    for column in columns:
-        if column.kind == "number" and looks_like_an_id(column.name, raw.columns[column.name]):
-            notes.append(f"Column {column.name!r} looks like an id. If it is, keep it out: --id-column {column.name}.")
-    if id_column and len(set(raw.columns[id_column])) < raw.n_rows:
-        notes.append(f"Values of {id_column!r} are there more than once: labels will be hard to join.")
-    if twins := len(rows) - len(np.unique(rows, axis=0)):
-        notes.append(f"{twins} rows are the same as an earlier one; all of them count.")
-    if rows.shape[1] == 1:
-        notes.append("There is one column only: clusters will be stretches of it.")
-    return notes
-
-
 def looks_like_an_id(name: str, values: Values) -> bool:
-    """Whether it numbers the rows: whole numbers, all different, in order, or called so."""
-    numbers = [to_number(value) for value in values]
-    if len(numbers) < 2 or any(np.isnan(number) or number != int(number) for number in numbers if abs(number) < 1e15):
-        return False
-    steps = np.diff(numbers)
-    in_order = bool((steps > 0).all() or (steps < 0).all())
-    called_so = re.search(r"(^|[^a-z])(id|nr|no|number|case|patient|fall)([^a-z]|$)", name.lower()) is not None
-    return in_order or (called_so and len(set(numbers)) == len(numbers))
+    """Whether it numbers the rows."""
+    numbering = Numbering(name)
+    numbering.add(to_numbers(values))
+    return numbering.looks_like_an_id
 
 
 def guess_columns(raw: Raw, left_out: Sequence[str] = ()) -> tuple[list[Column], dict[str, str]]:
     """The columns of a table by the look of them; and those that cannot be learned from, with the reason."""
     columns, odd = list[Column](), dict[str, str]()
     for name, values in raw.columns.items():
-        present = [value for value in values if not is_missing(value)]
+        present = [value for value in listed(values) if not is_missing(value)]
         texts = {str(value).strip() for value in present}
         if name in left_out:
             continue
@@ -318,6 +266,6 @@ def guess_columns(raw: Raw, left_out: Sequence[str] = ()) -> tuple[list[Column],
     return columns, odd
 
 
-def texts_in_order(values: Values) -> list[str]:
+def texts_in_order(values: Sequence[Any]) -> list[str]:
     """Values as texts."""
     return [str(value).strip() for value in values]

@@ -346,6 +346,31 @@ def live_command(nodes: tuple[int, ...], out: Path | None) -> None:
         (out / "live" / "README.md").write_text(page, encoding="utf-8")
 
 
+@bench.command("stream")
+@click.option(
+    "--gigabytes", multiple=True, type=click.FloatRange(0.0, min_open=True), default=(1.0,), show_default=True
+)
+@click.option(
+    "--scratch", type=click.Path(path_type=Path), help="Where the files go for a while.  [default: temporary]"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for stream/README.md.")
+def stream_command(gigabytes: tuple[float, ...], scratch: Path | None, out: Path | None) -> None:
+    """Memory and time of summarising generated files that are larger than memory should be."""
+    from goldfc.bench.stream import as_markdown, measure
+
+    measurements = []
+    with progress_bar("files", len(gigabytes)) as bar:
+        for size in gigabytes:
+            with TemporaryDirectory(dir=scratch) as folder:
+                measurements.append(measure(Path(folder), 1000.0 * size))
+            bar.advance(bar.task_ids[0])
+    page = as_markdown(measurements, command_line())
+    click.echo(page)
+    if out is not None:
+        (out / "stream").mkdir(parents=True, exist_ok=True)
+        (out / "stream" / "README.md").write_text(page, encoding="utf-8")
+
+
 LIVE_PAGE = """# What the network costs
 
 Made by `{command}`: sites of 100 rows x 4 on Flower's simulation engine (Ray, one process per core), against the same

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,13 @@ from goldfc.cli.shared import console, main, printable, progress_bar
 if TYPE_CHECKING:
     from goldfc.byfile.folder import Event, Folder, Status
     from goldfc.byfile.influence import LeftOut
+    from goldfc.byfile.stream import Streamed
+    from goldfc.byfile.tables import Table as TableOfRows
     from goldfc.protocol.agreement import Agreement
     from goldfc.protocol.audit import Audit
     from goldfc.protocol.envelope import PrivateKey
     from goldfc.protocol.message import Message, Model, Summary
+    from goldfc.protocol.terms import Column
 
 A_FILE = click.Path(path_type=Path)
 FEDERATION_OPTION = click.option(
@@ -66,7 +69,7 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
         found, odd = [Column(name=each) for each in wanted], dict[str, str]()
     else:
         raw = read_raw(data)
-        check_names(raw, wanted, id_column)
+        check_names(raw.columns, wanted, id_column)
         found, odd = guess_columns(raw, [id_column] if id_column else [])
         found = [column for column in found if not wanted or column.name in wanted]
     if not found:
@@ -137,40 +140,58 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     accept_risk: bool,
 ) -> None:
     """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
+    from goldfc.byfile.blocks import column_names
     from goldfc.byfile.describe import describe
     from goldfc.byfile.site import draft_summary, sealed_for_server, send
-    from goldfc.byfile.tables import as_table, read_raw
 
-    raw = read_raw(data)
+    names = column_names(data)
     agreement = agreement_for(data, federation)
     check_out(out, is_message, [data, federation, key_file])
     if agreement is None:
-        agreement = agreement_without_file(list(raw.columns), columns, privacy, id_column)
+        agreement = agreement_without_file(names, columns, privacy, id_column)
         say("There is no federation.toml: all columns are taken as numbers, and names must agree at all sites.")
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
-    id_column = id_column or agreement.id_column
-    table = as_table(raw, agreement.columns, drop=agreement.missing == "drop", id_column=id_column)
     name = checked_client(client or out.stem, agreement)
     key = read_key(key_file)
     sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
-    for note in table.notes:
-        say(note)
-    with working("learning"):
-        draft = draft_summary(table, name, agreement, data)
-    for note in draft.notes:
-        say(note)
-    show_lines(list(describe(draft.summary.to_message())), title="What would leave")
-    show_audit(draft.audit)
-    if dry_run:
-        say("Nothing is written (--dry-run).")
-        return
-    message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
+    drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
+    with opened_table(data, agreement.columns, id_column, drop=drop) as table:
+        for note in table.notes:
+            say(note)
+        with working("learning"):
+            draft = draft_summary(table, name, agreement, data)
+        for note in draft.notes:
+            say(note)
+        show_lines(list(describe(draft.summary.to_message())), title="What would leave")
+        show_audit(draft.audit)
+        if dry_run:
+            say("Nothing is written (--dry-run).")
+            return
+        message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
     if agreement.sealed:
         say(f"{out}: {len(message) / 1000:.1f} kB, signed and sealed: only the server can read it. Hand it over.")
     else:
         say(f"{out}: {len(message) / 1000:.1f} kB. `goldfc inspect` shows it again; hand it to the server.")
     say(f"{data.parent / '.goldfc'} is private and stays beside the data: `goldfc label` needs it.")
+
+
+@contextmanager
+def opened_table(
+    data: Path, columns: "Sequence[Column]", id_column: str | None, *, drop: bool
+) -> "Iterator[TableOfRows | Streamed]":
+    """The rows; on a terminal, a bar while a large file is read."""
+    from goldfc.byfile.stream import open_table
+
+    with ExitStack() as in_use:
+        with progress_bar("reading (%)", 100) as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.update(bar.task_ids[0], completed=100 * done // total)
+
+            source = open_table(data, columns, drop=drop, id_column=id_column, on_progress=show)
+            table = in_use.enter_context(source)
+        yield table
 
 
 @main.command()
@@ -191,10 +212,9 @@ def label(
     key_file: Path | None,
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
-    from goldfc.byfile.site import has_sent, label_table, labels_text, open_model
-    from goldfc.byfile.tables import as_table, read_raw
+    from goldfc.byfile.site import has_sent, labels_of, open_model, write_labels
     from goldfc.errors import BadSettings
-    from goldfc.protocol.wire import read_message, write_durably
+    from goldfc.protocol.wire import read_message
 
     agreement = agreement_for(data, federation)
     check_out(out, is_label_file, [data, model_file, federation, key_file])
@@ -204,22 +224,20 @@ def label(
     name = client or model_file.stem
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     drop = agreement is not None and agreement.missing == "drop"
-    table = as_table(read_raw(data), model.terms.columns, drop=drop, id_column=id_column)
-    labels = label_table(table, model, data)
-    write_durably(out, labels_text(labels, id_column or "row").encode())
-    say(f"{out}: {len(labels.ids)} rows in {len(set(labels.cluster[labels.cluster >= 0].tolist()))} clusters.")
-    others = int((~labels.summarised & (labels.cluster >= 0)).sum())
-    if not labels.summarised.any() and has_sent(data):
+    with opened_table(data, model.terms.columns, id_column, drop=drop) as table, working("labelling"):
+        labels = write_labels(labels_of(table, model, data), out, id_column or "row")
+    say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters.")
+    if not labels.summarised and has_sent(data):
         say(
             "This model was not made from a message of this data: it may be an old one, or the data have changed. "
             "All rows got the nearest cluster."
         )
-    elif others:
-        say(f"{others} rows were not in the message that the model was made from: they got the nearest cluster.")
-    if far := int(labels.far.sum()):
-        say(f"{far} of them are far from every cluster (column far): nobody sent anything like them.")
-    if without := int((labels.cluster < 0).sum()):
-        say(f"{without} rows have missing values, and so no cluster.")
+    elif labels.others:
+        say(f"{labels.others} rows were not in the message that the model was made from: they got the nearest cluster.")
+    if labels.far:
+        say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
+    if labels.without:
+        say(f"{labels.without} rows have missing values, and so no cluster.")
 
 
 @main.command()

@@ -14,29 +14,30 @@ What it must know between the two messages stays on its own disk, in the folder 
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from goldfc.byfile.ondisk import private_folder
 from goldfc.byfile.site import (
     LABEL_COLUMNS,
     draft_summary,
-    label_table,
-    labels_text,
+    labels_of,
     open_model,
-    private_folder,
     sealed_for_server,
     send,
+    write_labels,
 )
-from goldfc.byfile.tables import Table, as_table, read_raw
+from goldfc.byfile.stream import Streamed, open_table
+from goldfc.byfile.tables import Table
 from goldfc.errors import BadMessage, BadSettings, GoldError
 from goldfc.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named, read_question, word_for
 from goldfc.protocol.agreement import FILE, Agreement, read_agreement
 from goldfc.protocol.envelope import PrivateKey
 from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import write_durably
 
 logger = logging.getLogger("goldfc.flower")
 app = ClientApp()
@@ -53,10 +54,10 @@ class Site:
     labels: Path
     accept_risk: bool
 
-    def table(self, columns: tuple[Column, ...]) -> Table:
-        """Its rows."""
+    def table(self, columns: tuple[Column, ...]) -> AbstractContextManager[Table | Streamed]:
+        """Its rows, in memory or, if they are many, on the disk."""
         drop = self.agreement.missing == "drop"
-        return as_table(read_raw(self.data), columns, drop=drop, id_column=self.agreement.id_column)
+        return open_table(self.data, columns, drop=drop, id_column=self.agreement.id_column)
 
 
 @app.query(SUMMARIZE)
@@ -116,9 +117,11 @@ def summarized(site: Site, message: Message) -> Answer:
     if read_question(message, "agreement") != fingerprint(site.agreement):
         raise BadMessage(f"The server's {FILE} is another one than this site's; give all the same.")
     sealed_for_server(b"", site.client, site.agreement, site.key)  # a wrong key is told before any work
-    draft = draft_summary(site.table(site.agreement.columns), site.client, site.agreement, site.data)
-    copy = private_folder(site.data) / f"{site.client}.summary"
-    return Answer(site.client, send(draft, site.agreement, site.data, copy, key=site.key, accept_risk=site.accept_risk))
+    with site.table(site.agreement.columns) as table:
+        draft = draft_summary(table, site.client, site.agreement, site.data)
+        copy = private_folder(site.data) / f"{site.client}.summary"
+        sent = send(draft, site.agreement, site.data, copy, key=site.key, accept_risk=site.accept_risk)
+    return Answer(site.client, sent)
 
 
 def labelled(site: Site, message: Message) -> Answer:
@@ -127,7 +130,7 @@ def labelled(site: Site, message: Message) -> Answer:
     if not isinstance(letter, bytes):
         raise BadMessage("The server's message is none that goldfc sends.")
     model = open_model(letter, "the model", site.agreement, site.client, site.key)
-    labels = label_table(site.table(model.terms.columns), model, site.data)
-    write_durably(site.labels, labels_text(labels, site.agreement.id_column or "row").encode())
-    logger.warning("goldfc: labels of %d rows are written.", len(labels.ids))
+    with site.table(model.terms.columns) as table:
+        labels = write_labels(labels_of(table, model, site.data), site.labels, site.agreement.id_column or "row")
+    logger.warning("goldfc: labels of %d rows are written.", labels.rows)
     return Answer(site.client)

@@ -125,14 +125,17 @@ def all_alike(micro: Measured) -> NDArray[np.bool_]:
 
 def distance_ratio(rows: RowSource, centroids: FloatArray, mean: FloatArray, scale: FloatArray) -> float:
     """How far a centroid is from its nearest row, against how far a row is from its nearest: medians."""
-    places, nearest = (centroids - mean) / scale, np.full(len(centroids), np.inf)
+    places = (centroids - mean) / scale
+    nearest, own = np.full(len(places), np.inf), (places**2).sum(axis=1)
     for _, block in blocks_of(rows):
-        nearest = np.minimum(nearest, pairwise_distances_argmin_min(places, (block - mean) / scale)[1])
+        unit = (block - mean) / scale
+        nearest = np.minimum(nearest, ((unit**2).sum(axis=1) - 2.0 * (places @ unit.T)).min(axis=1))
+    of_centroids = float(np.median(np.sqrt(np.maximum(own + nearest, 0.0))))
     distinct = np.unique((sample_of(rows, SAMPLE) - mean) / scale, axis=0)
     if len(distinct) < 2:
         return 0.0
     between = float(np.median(nearest_other(distinct)))
-    return float(np.median(nearest)) / between if between > 0.0 else 0.0
+    return of_centroids / between if between > 0.0 else 0.0
 
 
 def nearest_other(rows: FloatArray) -> FloatArray:

@@ -1,0 +1,419 @@
+"""Large files, gone through in blocks: the same messages, the same sentences, and nothing left behind."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goldfc.bench.stream import write_table
+from goldfc.byfile import digests, stream
+from goldfc.byfile.blocks import blocks_in, read_raw
+from goldfc.byfile.digests import count_twins, open_kept, places_of, row_difference, row_digests
+from goldfc.byfile.folder import fuse_files
+from goldfc.byfile.ondisk import Scratch
+from goldfc.byfile.site import draft_summary, labels_of, send, write_labels
+from goldfc.byfile.stream import Streamed, open_table
+from goldfc.byfile.tables import Table, as_table
+from goldfc.errors import BadRows, BadSettings
+from goldfc.protocol.terms import Column
+from goldfc.protocol.wire import decode
+from sites import agreement
+
+AGE = Column(name="age", unit="years", range=(0.0, 120.0))
+FILLED = Column(name="weight", fill=70.0)
+SMOKER = Column(name="smoker", kind="boolean")
+WARD = Column(name="ward", kind="category", categories=("A", "B", "?"))
+COLUMNS = (AGE, FILLED, SMOKER, WARD)
+HEADER = "note,age,weight,smoker,ward"
+
+
+def lines_of(count: int, seed: int = 0) -> list[str]:
+    """Rows of all kinds of columns; some weights are missing."""
+    rng = np.random.default_rng(seed)
+    return [
+        f"n{row},{rng.normal(50, 10):.4f},{'' if row % 7 == 3 else repr(rng.normal(70, 9))},"
+        f"{rng.choice(['yes', 'no', 'TRUE', '0'])},{rng.choice(['A', 'B', '?'])}"
+        for row in range(count)
+    ]
+
+
+TEXT = "\n".join([HEADER, *lines_of(90)]) + "\n"
+GAP = (r"\n(n5|n60),[^,]*", r"\n\1,NA")
+WITH_GAPS = re.sub(*GAP, TEXT)
+FORMS = {
+    "plain": TEXT,
+    "without a last line break": TEXT.rstrip("\n"),
+    "blank lines at the end": TEXT + "\n\n\n",
+    "blank lines between": TEXT.replace("\nn40", "\n\n\nn40"),
+    "CRLF": TEXT.replace("\n", "\r\n"),
+    "CR": TEXT.replace("\n", "\r"),
+    "byte order mark": "\ufeff" + TEXT,
+    "quotes": TEXT.replace("n7,", '"n, 7",').replace("n8,", '"n ""8""",'),
+    "line breaks in quotes": TEXT.replace("n7,", '"n\n\n7",').replace("n61,", '"\r\nn,61",'),
+    "a long text in quotes": TEXT.replace("n7,", '"' + "many words\n" * 60 + '",'),
+    "blanks around values": TEXT.replace(",yes", ", yes ").replace(",A", ",A "),
+    "not only ASCII": TEXT.replace("n7,", "größe 7 \N{SNOWMAN},"),
+    "semicolons": TEXT.replace(",", ";"),
+}
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is large, and borders of blocks are everywhere."""
+    monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
+    monkeypatch.setattr(stream, "BLOCK", 97)
+    monkeypatch.setattr(digests, "MOST_READ", 8)
+    monkeypatch.setattr(digests, "MOST_COMPARED", 20)
+
+
+def file_with(folder: Path, text: str, name: str = "data.csv") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def both_ways(path: Path, columns: Sequence[Column], **settings: bool | str) -> tuple[Table, Streamed]:
+    """The table in memory, and on the disk: the same numbers."""
+    drop, id_column = bool(settings.get("drop")), settings.get("id_column")
+    id_column = id_column if isinstance(id_column, str) else None
+    table = as_table(read_raw(path), columns, drop=drop, id_column=id_column)
+    with open_table(path, columns, drop=drop, id_column=id_column) as streamed:
+        assert isinstance(streamed, Streamed)
+        n_rows, n_features = streamed.rows.shape
+        assert (n_rows, n_features) == table.rows.shape
+        assert streamed.rows.read(0, n_rows).tobytes() == table.rows.tobytes()
+        assert streamed.rows.read(n_rows // 3, n_rows // 2).tobytes() == table.rows[n_rows // 3 : n_rows // 2].tobytes()
+        np.testing.assert_array_equal(streamed.digests[0:n_rows], row_digests(table.rows))
+    return table, streamed
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("form", FORMS)
+def test_blocks_of_text_are_the_whole_text(tmp_path: Path, form: str) -> None:
+    path = file_with(tmp_path, FORMS[form])
+    table, streamed = both_ways(path, COLUMNS)
+    assert len(table.rows) == 90
+    assert streamed.notes == table.notes
+    for size in (1, 2, 3, 50, 1000, 10**6):
+        parts = [block.raw.columns for block in blocks_in(path, size=size)]
+        assert {name: [cell for part in parts for cell in part[name]] for name in parts[0]} == read_raw(path).columns
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_missing_values_are_dropped_and_tabs_separate(tmp_path: Path) -> None:
+    for text, name in ((WITH_GAPS, "data.csv"), (WITH_GAPS.replace(",", "\t"), "data.tsv")):
+        table, streamed = both_ways(file_with(tmp_path, text, name), COLUMNS, drop=True)
+        assert len(table.rows) == 88
+        assert "2 rows with missing values are left out." in streamed.notes
+        assert streamed.notes == table.notes
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_single_column_has_blank_lines_inside_but_not_at_its_end(tmp_path: Path) -> None:
+    text = "age\n" + "".join(f"{row}\n" + "\n" * (100 if row == 30 else row % 2) for row in range(60)) + "\n" * 300
+    table, streamed = both_ways(file_with(tmp_path, text), [AGE], drop=True)
+    assert len(table.rows) == 60
+    assert streamed.notes == table.notes
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_what_is_odd_is_said_of_large_tables_too(tmp_path: Path) -> None:
+    lines = [f"{row},{40 + row % 2},1,x,{(row * 37) % 101}" for row in range(100)]
+    path = file_with(tmp_path, "\n".join(["nr,age,weight,name,case", *lines, lines[4]]))
+    columns = [Column(name="age"), Column(name="weight"), Column(name="case")]
+    table, streamed = both_ways(path, columns)
+    assert "1 rows are the same as an earlier one; all of them count." in streamed.notes
+    assert "'weight' is 1 in all rows" in " ".join(streamed.notes)
+    # Within every block the values of `case` are all different: that is all that is looked at.
+    assert set(streamed.notes) - set(table.notes) == {
+        "Column 'case' looks like an id. If it is, keep it out: --id-column case."
+    }
+    rising = both_ways(file_with(tmp_path, "\n".join(["nr,age,weight,name,case", *lines])), [Column(name="nr"), AGE])
+    assert rising[0].notes == rising[1].notes
+    assert "Column 'nr' looks like an id" in " ".join(rising[1].notes)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_parquet_comes_in_batches(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="goldfc[parquet] is not installed")
+    from pyarrow import parquet  # noqa: PLC0415
+
+    rng, path = np.random.default_rng(0), tmp_path / "data.parquet"
+    weights = [None if row % 7 == 3 else float(value) for row, value in enumerate(rng.normal(70, 9, 90))]
+    facts = {
+        "note": [f"n{row}" for row in range(90)],
+        "age": pyarrow.array(rng.integers(20, 90, 90), pyarrow.int16()),
+        "weight": pyarrow.array(weights, pyarrow.float32()),
+        "smoker": rng.integers(2, size=90) == 1,
+        "ward": pyarrow.array(rng.choice(["A", "B", "?"], 90)).dictionary_encode(),
+    }
+    parquet.write_table(pyarrow.table(facts), path, row_group_size=40)
+    table, streamed = both_ways(path, COLUMNS)
+    assert len(table.rows) == 90
+    assert streamed.notes == table.notes
+    table, streamed = both_ways(path, [AGE, FILLED.model_copy(update={"fill": None})], drop=True, id_column="note")
+    assert len(table.rows) == 77
+    assert streamed.notes == table.notes
+    with open_table(path, [Column(name="age"), Column(name="weight", fill=0.0)]) as wide:
+        assert "Not used, and not in the message: 'note', 'smoker', 'ward'." in wide.notes
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    "text",
+    [
+        WITH_GAPS,
+        TEXT.replace("\nn70,", "\nn70,old"),
+        TEXT.replace("\nn70,", "\nn70,1e60,1,yes,A\nn71,"),
+        TEXT.replace("\nn70,", "\nn70,505,1,yes,A\nn71,"),
+        TEXT.replace("\nn70,", "\nn70,50,1,maybe,A\nn71,"),
+        TEXT.replace("\nn70,", "\nn70,50,1,yes,C\nn71,"),
+        TEXT.replace("\nn70,", "\nn70,50,1,yes,A,more\nn71,"),
+        TEXT.replace("n7,", '"n\n\n7",').replace("\nn70,", "\nn70,50,1,yes\nn71,"),
+        TEXT.replace("n7,", '"n\n\n7",').replace("\nn70,", '\nn70,50,1,yes,"A"B\nn71,'),
+        TEXT.replace("\nn70,", '\nn70,50,1,yes,"A\nn71,'),
+        TEXT.replace("\nn70,", f"\n{'n' * 140_000},"),
+        HEADER + "\n",
+        HEADER + "\n\n\n\n",
+        HEADER.replace("age", "Age") + "\n" * 20,
+        HEADER.replace("note", "age") + "\n" * 20,
+        "\n" * 20,
+    ],
+)
+def test_refusals_are_the_same_sentences_with_the_same_rows(tmp_path: Path, text: str) -> None:
+    path = file_with(tmp_path / "a", text)
+    with pytest.raises(BadRows) as at_once:
+        as_table(read_raw(path), COLUMNS)
+    with pytest.raises(BadRows) as in_blocks, open_table(path, COLUMNS):
+        pass
+    assert str(in_blocks.value) == str(at_once.value)
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_text_that_is_not_utf8_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+    path = file_with(tmp_path, TEXT)
+    path.write_bytes(path.read_bytes() + "größe,50,1,yes,A\n".encode("latin-1"))
+    with pytest.raises(BadRows, match=r"data.csv is not written in UTF-8"), open_table(path, COLUMNS):
+        pass
+
+
+def test_without_pyarrow_parquet_has_its_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with (
+        pytest.raises(BadRows, match=r"To read Parquet, install goldfc\[parquet\], or save the table as CSV."),
+        open_table(file_with(tmp_path, "PAR1", "data.parquet"), COLUMNS),
+    ):
+        pass
+
+
+DECIMALS = st.one_of(
+    st.floats(-1e50, 1e50).map(repr),
+    st.decimals(-(10**9), 10**9, allow_nan=False).map(str),
+    st.from_regex(r"[-+]?[0-9]{1,25}(\.[0-9]{0,25})?([eE][-+]?[0-9]{1,2})?", fullmatch=True).filter(
+        lambda text: abs(float(text)) <= 1e50
+    ),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(DECIMALS, DECIMALS), min_size=1, max_size=20), st.booleans())
+def test_decimals_are_rounded_correctly(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[str, str]], quoted: bool
+) -> None:
+    lines = [f'"{one}",{other}' if quoted else f"{one},{other}" for one, other in cells]
+    path = file_with(tmp_path_factory.mktemp("decimals"), "\n".join(["a,b", *lines]))
+    wanted = np.array([[float(one), float(other)] for one, other in cells])
+    assert as_table(read_raw(path), [Column(name="a"), Column(name="b")]).rows.tobytes() == wanted.tobytes()
+
+
+# --- messages ---
+
+
+def message_of(path: Path, name: str) -> tuple[bytes, bytes]:
+    """What leaves, and what stays but for its date."""
+    what = agreement(columns=COLUMNS, missing="drop")
+    out = path.with_name(f"{name}.summary")
+    with open_table(path, what.columns, drop=True) as table:
+        send(draft_summary(table, name, what, path), what, path, out, key=None)
+    (kept,) = (path.parent / ".goldfc").glob("*.membership")
+    content = kept.read_bytes()
+    return out.read_bytes(), content[8 + int.from_bytes(content[:8], "little") :]
+
+
+@pytest.mark.parametrize("form", ["plain", "CRLF", "line breaks in quotes"])
+def test_a_large_table_gives_the_same_message_and_membership(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    text = re.sub(*GAP, FORMS[form])
+    first = message_of(file_with(tmp_path / "a", text), "east")
+    monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
+    monkeypatch.setattr(stream, "BLOCK", 97)
+    assert message_of(file_with(tmp_path / "b", text), "east") == first
+    assert {path.name for path in (tmp_path / "b").iterdir()} == {"data.csv", "east.summary", ".goldfc"}
+    assert len(list((tmp_path / "b" / ".goldfc").iterdir())) == 2
+
+
+def test_a_table_that_is_learned_in_blocks_gives_the_same_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join([HEADER, *lines_of(12_000)])
+    first = message_of(file_with(tmp_path / "a", text), "east")
+    monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
+    monkeypatch.setattr(stream, "BLOCK", 10_000)
+    assert message_of(file_with(tmp_path / "b", text), "east") == first
+
+
+def test_what_is_kept_is_a_file_of_safetensors(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file  # noqa: PLC0415
+
+    path = file_with(tmp_path, TEXT)
+    message_of(path, "east")
+    (kept,) = (tmp_path / ".goldfc").glob("*.membership")
+    arrays = load_file(kept)
+    np.testing.assert_array_equal(arrays["rows"], row_digests(as_table(read_raw(path), COLUMNS).rows))
+    with open_kept(kept) as found:
+        assert found.client == "east"
+        np.testing.assert_array_equal(found.rows[0:90], arrays["rows"])
+        np.testing.assert_array_equal(found.membership().micro_clusters, arrays["micro_clusters"])
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+# --- digests ---
+
+ROWS = st.lists(st.integers(0, 6).map(float), max_size=30)
+
+
+@settings(deadline=None)
+@given(ROWS, ROWS, st.integers(1, 40))
+def test_rows_that_came_and_went_are_counted_in_parts(before: list[float], after: list[float], at_a_time: int) -> None:
+    old, new = (row_digests(np.array(rows).reshape(-1, 1)) for rows in (before, after))
+    counts = {value: after.count(value) - before.count(value) for value in {*before, *after}}
+    came, went = sum(max(c, 0) for c in counts.values()), sum(max(-c, 0) for c in counts.values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "MOST_COMPARED", at_a_time)
+        patch.setattr(digests, "MOST_READ", 3)
+        assert row_difference(old, new) == (came, went)
+        assert count_twins(new) == len(after) - len(set(after))
+
+
+@settings(deadline=None)
+@given(ROWS, ROWS, st.integers(1, 40))
+def test_rows_are_found_at_their_place_or_the_first_that_is_the_same(
+    own: list[float], known: list[float], at_a_time: int
+) -> None:
+    wanted = [
+        place if known[place : place + 1] == [row] else known.index(row) if row in known else -1
+        for place, row in enumerate(own)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "MOST_COMPARED", at_a_time)
+        patch.setattr(digests, "MOST_READ", 3)
+        ours, theirs = (row_digests(np.array(rows).reshape(-1, 1)) for rows in (own, known))
+        assert places_of(ours, theirs).tolist() == wanted
+
+
+# --- labels ---
+
+
+@pytest.mark.parametrize("id_column", [None, "note"])
+def test_a_large_table_gets_the_same_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, id_column: str | None
+) -> None:
+    what, data = agreement(columns=COLUMNS, missing="drop"), file_with(tmp_path, re.sub(*GAP, TEXT))
+    body = decode(message_of(data, "east")[0])
+    other = what.read_summary(decode(message_of(file_with(tmp_path / "b", TEXT.replace("1", "2")), "west")[0]))
+    model = fuse_files([what.read_summary(body), other], what, 3, lambda _: None)[0].model
+    lines = re.sub(*GAP, TEXT).splitlines()
+    # Some rows stand elsewhere, some are new, and one is there twice.
+    data.write_text("\n".join([HEADER, *lines[20:], *lines[1:20], lines_of(3, seed=9)[0], lines[4]]), encoding="utf-8")
+    written, tallies = [], []
+    for largest in (10**9, 10):
+        monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", largest)
+        monkeypatch.setattr(stream, "BLOCK", 97)
+        with open_table(data, what.columns, drop=True, id_column=id_column) as table:
+            assert isinstance(table, Streamed) == (largest == 10)
+            tallies.append(write_labels(labels_of(table, model, data), tmp_path / "labels.csv", id_column or "row"))
+        written.append((tmp_path / "labels.csv").read_text(encoding="utf-8"))
+    assert written[0] == written[1]
+    assert tallies[0] == tallies[1]
+    assert (tallies[0].rows, tallies[0].summarised, tallies[0].others, tallies[0].without) == (92, 89, 1, 2)
+    assert {path.name for path in tmp_path.iterdir()} == {"data.csv", "east.summary", "labels.csv", ".goldfc", "b"}
+
+
+# --- the disk ---
+
+
+def test_scratch_files_are_private_and_have_no_name(tmp_path: Path) -> None:
+    with Scratch(tmp_path / "data.csv") as scratch:
+        scratch.append(np.arange(4.0))
+        found = os.fstat(scratch.handle)
+        assert (found.st_mode & 0o777, found.st_nlink, found.st_size) == (0o600, 0, 32)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_too_small_is_told_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1_000_000}))
+    path = file_with(tmp_path, "\n".join([HEADER, *lines_of(20_000)]))
+    sentence = r"takes 2 MB more beside the data, and 1 MB are free; make room"
+    with pytest.raises(BadSettings, match=sentence), open_table(path, COLUMNS):
+        pass
+    assert list(tmp_path.iterdir()) == [path]
+
+
+SLEEPS = """
+import sys, time
+from pathlib import Path
+from goldfc.byfile import stream
+from goldfc.protocol.terms import Column
+stream.LARGEST_IN_MEMORY = 10
+with stream.open_table(Path(sys.argv[1]), [Column(name="age")]) as table:
+    print(table.rows.shape[0], flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_process_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = file_with(tmp_path, TEXT)
+    with subprocess.Popen([sys.executable, "-c", SLEEPS, str(path)], stdout=subprocess.PIPE) as process:  # noqa: S603
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"90\n"
+        process.send_signal(signal.SIGKILL)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+SUMMARIZES = """
+import sys
+from goldfc.byfile import stream
+from goldfc.cli import main
+stream.LARGEST_IN_MEMORY = 10**6
+try:
+    main(["summarize", sys.argv[1], "-o", sys.argv[2]])
+finally:
+    print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell how much memory was used")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    peaks = []
+    for megabytes in (6, 40):
+        data = tmp_path / f"{megabytes}.csv"
+        write_table(data, megabytes)
+        command = [sys.executable, "-c", SUMMARIZES, str(data), str(tmp_path / f"{megabytes}.summary")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 (our own script)
+        peaks.append(int(done.stdout.split()[-1]) / 1000)
+        data.unlink()
+    # All numbers of the larger file would take 25 MB more, and its text in memory 300 MB.
+    assert peaks[1] - peaks[0] < 15
