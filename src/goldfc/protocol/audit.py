@@ -10,7 +10,7 @@ from sklearn.metrics import pairwise_distances_argmin_min, roc_auc_score
 from goldfc._types import FloatArray, RowLabels
 from goldfc.learning.mixture import sums_by_label
 from goldfc.learning.moments import Moments
-from goldfc.protocol.finding import Measured, labelled, measure, moments_of, widen
+from goldfc.protocol.finding import Ends, Measured, ends_of, labelled, measure, moments_of
 from goldfc.protocol.message import Summary
 from goldfc.protocol.privacy import equals_a_row, grid_of
 from goldfc.protocol.rows import MOST_ROWS, Chosen, RowSource, as_source, blocks_of, sample_of
@@ -102,14 +102,14 @@ def audit(
     source = as_source(rows)
     moments = moments_of(source)
     scale, grid = with_fixed_scales(moments.scale, summary.terms), grid_of(moments, summary.terms)
-    micro = measure(source, micro_clusters, grid)
-    ends = ends_of(source, micro_clusters, len(micro.size))
+    micro, ends = measure(source, micro_clusters), ends_of(source, micro_clusters)
+    alike = all_alike(ends_of(source, micro_clusters, grid))
     return Audit(
         rows=source.shape[0],
         micro_clusters=len(summary.centroids),
         smallest=int(micro.size.min()),
         required=required,
-        exact_matches=int((equals_a_row(summary.centroids, source, grid) | all_alike(micro)).sum()),
+        exact_matches=int((equals_a_row(summary.centroids, source, grid) | alike).sum()),
         distance_ratio=distance_ratio(source, summary.centroids, moments.mean, scale),
         membership_auc=membership_auc(source, scale, again) if again is not None else None,
         constant_columns=constant_columns(ends, summary, moments),
@@ -118,9 +118,9 @@ def audit(
     )
 
 
-def all_alike(micro: Measured) -> NDArray[np.bool_]:
+def all_alike(ends: Ends) -> NDArray[np.bool_]:
     """Which micro-clusters have rows that are all the same up to rounding: their mean is each of them."""
-    return np.asarray((micro.low == micro.high).all(axis=1))
+    return np.asarray((ends.low == ends.high).all(axis=1))
 
 
 def distance_ratio(rows: RowSource, centroids: FloatArray, mean: FloatArray, scale: FloatArray) -> float:
@@ -177,7 +177,7 @@ def every_other(rows: RowSource) -> NDArray[np.bool_]:
 
 
 def dominated_columns(
-    rows: RowSource, micro_clusters: RowLabels, micro: Measured, ends: tuple[FloatArray, FloatArray], summary: Summary
+    rows: RowSource, micro_clusters: RowLabels, micro: Measured, ends: Ends, summary: Summary
 ) -> tuple[tuple[str, int, int], ...]:
     """Columns of numbers where a micro-cluster's mean is mostly one row's: how many micro-clusters, and the worst row.
 
@@ -186,7 +186,7 @@ def dominated_columns(
     sample = sample_of(rows, LARGE_SAMPLE)
     usual = np.median(np.abs(sample - np.median(sample, axis=0)), axis=0)
     counts, worst = np.zeros(rows.shape[1], dtype=np.int64), np.zeros((2, rows.shape[1]))
-    for end in ends:
+    for end in (ends.low, ends.high):
         others = (micro.mean * micro.size[:, None] - end) / np.maximum(micro.size - 1, 1)[:, None]
         apart, total = np.abs(end - others), np.zeros_like(end)
         for block, own in labelled(rows, micro_clusters):
@@ -214,26 +214,16 @@ def first_row(rows: RowSource, micro_clusters: RowLabels, label: int, column: in
     raise ValueError("there is no such row")
 
 
-def ends_of(rows: RowSource, micro_clusters: RowLabels, count: int) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest value of every column in every micro-cluster."""
-    low, high = np.full((count, rows.shape[1]), np.inf), np.full((count, rows.shape[1]), -np.inf)
-    for block, own in labelled(rows, micro_clusters):
-        widen(low, high, block, own)
-    return low, high
-
-
 def names_and_kinds(summary: Summary, n_features: int) -> tuple[Sequence[str], Sequence[str]]:
     """Of every feature; where nobody named any, they are numbers."""
     names = summary.terms.feature_names or tuple(map(str, range(n_features)))
     return names, [column.kind for column in summary.terms.features] or ["number"] * n_features
 
 
-def constant_columns(
-    ends: tuple[FloatArray, FloatArray], summary: Summary, moments: Moments
-) -> tuple[tuple[str, int], ...]:
+def constant_columns(ends: Ends, summary: Summary, moments: Moments) -> tuple[tuple[str, int], ...]:
     """Columns that vary, but not inside some micro-clusters: there, one row's value is everybody's."""
     names, kinds = names_and_kinds(summary, len(moments.mean))
-    counts = (ends[0] == ends[1]).sum(axis=0)
+    counts = (ends.low == ends.high).sum(axis=0)
     return tuple(
         (name, int(count))
         for name, kind, count, varies in zip(names, kinds, counts, moments.variance > 0.0, strict=True)

@@ -12,6 +12,7 @@ from goldfc.learning.competition import LARGEST_VALUE
 from goldfc.protocol.finding import (
     WHEN_MANY,
     Blocks,
+    ends_of,
     find_micro_clusters,
     measure,
     moments_of,
@@ -58,10 +59,11 @@ def summarize(
     moments = moments_of(source)
     to_unit = unit_scale(moments, task.scaling, terms)
     found = find_micro_clusters(source, to_unit, task, rng, blocks)
-    labels, micro = found.labels, measure(source, found.labels, grid_of(moments, terms))
+    labels, micro = found.labels, measure(source, found.labels)
     if task.smallest > 1:
         refuse_too_few(n_rows, task.smallest, client)
-        into = merge_small(micro, to_unit(micro.mean), task.smallest)
+        ends = ends_of(source, labels, grid_of(moments, terms))
+        into = merge_small(micro, ends, to_unit(micro.mean), task.smallest)
         labels, micro = renamed(labels, into), micro.merged(into)
     centroids = micro.mean if found.centroids is None or task.smallest > 1 else found.centroids
     summary = Summary(

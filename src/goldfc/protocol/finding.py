@@ -119,22 +119,15 @@ def renamed(labels: RowLabels, into: IntArray | RowLabels) -> RowLabels:
 
 @dataclass(frozen=True)
 class Measured:
-    """Of every micro-cluster: its rows, their mean, and the smallest and largest values once rounded to the grid."""
+    """Of every micro-cluster: how many rows it has, and their mean."""
 
     size: IntArray  # (micro-clusters,)
     mean: FloatArray  # (micro-clusters, features)
-    low: FloatArray
-    high: FloatArray
 
     def merged(self, into: IntArray) -> "Measured":
         """Those that go into the same one, put together."""
-        size = sums_by_label(self.size[:, None].astype(np.float64), into)[:, 0]
-        return Measured(
-            size.astype(np.int64),
-            sums_by_label(self.mean * self.size[:, None], into) / size[:, None],
-            ends_by_label(self.low, into)[0],
-            ends_by_label(self.high, into)[1],
-        )
+        size = np.bincount(into, weights=self.size)
+        return Measured(size.astype(np.int64), sums_by_label(self.mean * self.size[:, None], into) / size[:, None])
 
 
 def labelled(source: RowSource, labels: RowLabels) -> Iterator[tuple[FloatArray, IntArray]]:
@@ -143,38 +136,40 @@ def labelled(source: RowSource, labels: RowLabels) -> Iterator[tuple[FloatArray,
         yield rows, labels[where].astype(np.int64)
 
 
-def measure(source: RowSource, labels: RowLabels, grid: FloatArray) -> Measured:
+def measure(source: RowSource, labels: RowLabels) -> Measured:
     """In one pass over the rows."""
     count = int(labels.max()) + 1
-    shape = count, source.shape[1]
-    size, total = np.zeros(count, dtype=np.int64), np.zeros(shape)
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    size, total = np.zeros(count, dtype=np.int64), np.zeros((count, source.shape[1]))
     for rows, own in labelled(source, labels):
         size += np.bincount(own, minlength=count)
         total += sums_by_label(rows, own, count)
-        widen(low, high, to_grid(rows, grid), own)
-    return Measured(size, total / size[:, None], low, high)
+    return Measured(size, total / size[:, None])
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Of every micro-cluster: the smallest and the largest value of every feature."""
+
+    low: FloatArray  # (micro-clusters, features)
+    high: FloatArray
+
+
+def ends_of(source: RowSource, labels: RowLabels, grid: FloatArray | None = None) -> Ends:
+    """In one pass over the rows; with a grid, of their values rounded to it."""
+    shape = int(labels.max()) + 1, source.shape[1]
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    for rows, own in labelled(source, labels):
+        points = rows if grid is None else to_grid(rows, grid)
+        order = np.argsort(own, kind="stable")
+        those, first = np.unique(own[order], return_index=True)
+        low[those] = np.minimum(low[those], np.minimum.reduceat(points[order], first))
+        high[those] = np.maximum(high[those], np.maximum.reduceat(points[order], first))
+    return Ends(low, high)
 
 
 def to_grid(values: FloatArray, grid: FloatArray) -> FloatArray:
     """The nearest points of the grid."""
     return np.asarray(np.round(values / grid) * grid)
-
-
-def ends_by_label(points: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest value of every feature in every label."""
-    shape = (int(labels.max()) + 1, points.shape[1])
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    widen(low, high, points, labels)
-    return low, high
-
-
-def widen(low: FloatArray, high: FloatArray, points: FloatArray, labels: IntArray) -> None:
-    """Let the ends of every label reach the points that have it."""
-    order = np.argsort(labels, kind="stable")
-    own, first = np.unique(labels[order], return_index=True)
-    low[own] = np.minimum(low[own], np.minimum.reduceat(points[order], first))
-    high[own] = np.maximum(high[own], np.maximum.reduceat(points[order], first))
 
 
 def shape_of(source: RowSource, labels: RowLabels, centroids: FloatArray) -> FloatArray:

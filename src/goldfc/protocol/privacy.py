@@ -15,7 +15,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
 from goldfc.learning.mixture import diagonal_of
 from goldfc.learning.moments import Moments
-from goldfc.protocol.finding import Measured, to_grid
+from goldfc.protocol.finding import Ends, Measured, to_grid
 from goldfc.protocol.message import Summary
 from goldfc.protocol.rows import RowSource, blocks_of
 from goldfc.protocol.terms import Terms
@@ -29,12 +29,13 @@ DECIMALS = 6
 NEARLY = 1e-6
 
 
-def merge_small(micro: Measured, centre: FloatArray, smallest: int) -> IntArray:
+def merge_small(micro: Measured, ends: Ends, centre: FloatArray, smallest: int) -> IntArray:
     """Of every micro-cluster, which it goes into, so that each has enough rows and not all of them are alike.
 
-    The smallest is merged first, with the one that is nearest by its `centre`, in the scale they were learned in.
+    `ends` are those of rows rounded to the grid. The smallest is merged first, with the one that is nearest by its
+    `centre`, in the scale they were learned in.
     """
-    size, centre, low, high = micro.size.astype(np.float64), centre.copy(), micro.low.copy(), micro.high.copy()
+    size, centre, low, high = micro.size.astype(np.float64), centre.copy(), ends.low.copy(), ends.high.copy()
     goes_to = np.arange(len(size))
     alive = np.ones(len(size), dtype=bool)
     while alive.sum() > 1:
