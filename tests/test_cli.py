@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from goldfc.cli import main
@@ -30,15 +29,6 @@ def test_bench_paper_writes_its_page_and_rows(tmp_path: Path) -> None:
     assert "of 4 cells (Purity, ARI, NMI, ACC) agree with the paper" in output
     assert (tmp_path / "paper" / "README.md").read_text(encoding="utf-8").startswith("# GOLD on the paper's ten splits")
     assert len((tmp_path / "paper" / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == 2
-
-
-def test_bench_speed_prints_both_times_and_the_ratio(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("goldfc.bench.speed.SIZES", (("SD", 200, 3),))
-    monkeypatch.setattr("goldfc.bench.speed.FUSION_SIZES", ((60, 3, 2),))
-    code, output = run("bench", "speed", "--repeats", "1", "--out", str(tmp_path))
-    assert code == 0
-    assert "| SD, 200 x 3 |" in output
-    assert "| SD, 200 x 3 |" in (tmp_path / "speed" / "README.md").read_text(encoding="utf-8")
 
 
 def test_data_list_shows_all_ten_sets() -> None:

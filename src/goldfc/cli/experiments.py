@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from goldfc.bench.demo import Demo, Scores
     from goldfc.bench.paper import Cell
     from goldfc.bench.run import Job, Run
+    from goldfc.bench.scale.parts import Table as ScaleTable
 
 
 def not_zero(_context: click.Context, _parameter: click.Parameter, number: int) -> int:
@@ -103,7 +105,7 @@ SEEDS_OPTION = click.option(
 
 @main.group()
 def bench() -> None:
-    """Experiments: the paper's figures, and the speed of the learner."""
+    """Experiments: the paper's figures, speed and growth, the cost of safety."""
 
 
 @bench.command()
@@ -269,26 +271,68 @@ for experiment_name in EXPERIMENT_HELP:
 
 @bench.command()
 @click.option(
-    "--repeats", type=click.IntRange(1), default=7, show_default=True, help="Measurements per size; the median counts."
+    "--repeats", type=click.IntRange(1), default=5, show_default=True, help="Turns of everything; the median counts."
 )
-@click.option("--out", type=click.Path(path_type=Path), help="A folder for speed/README.md.")
-def speed(repeats: int, out: Path | None) -> None:
-    """Time FCPL against one distance matrix of the same size, and the consensus against weighted k-means."""
-    from goldfc.bench.speed import FUSION_SIZES, SIZES, as_markdown, measure, measure_fusion
+@click.option("--quick", is_flag=True, help="Tiny sizes, for a look at the form.")
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for speed/README.md, figures.json, growth.svg.")
+def speed(repeats: int, quick: bool, out: Path | None) -> None:
+    """Speed against others, growth, memory, and where the time goes; as ratios within one run."""
+    from threadpoolctl import threadpool_limits
 
-    with progress_bar("measuring", len(SIZES) + len(FUSION_SIZES)) as bar:
-        learning, fusions = [], []
-        for size in SIZES:
-            learning.append(measure(*size, repeats))
-            bar.advance(bar.task_ids[0])
-        for fusion_size in FUSION_SIZES:
-            fusions.append(measure_fusion(*fusion_size))
-            bar.advance(bar.task_ids[0])
-    page = as_markdown(learning, fusions, command_line())
-    click.echo(page)
+    from goldfc.bench.scale.measuring import Measuring
+    from goldfc.bench.scale.page import Circumstances, as_json, as_markdown, target_table
+    from goldfc.bench.scale.picture import draw_growth
+    from goldfc.bench.scale.plan import FULL, QUICK
+
+    how = Circumstances.now(command_line(), repeats)
+    measuring = Measuring(QUICK if quick else FULL, repeats)
+    with threadpool_limits(limits=1):
+        for part in measuring.parts():
+            with progress_bar(part.title, part.steps) as bar:
+                section = measuring.finish(part, partial(bar.advance, bar.task_ids[0]))
+            console.print(rich_table(section.title, section.table))
+    if measuring.targets:
+        console.print(rich_table("Targets", target_table(measuring.targets)))
     if out is not None:
-        (out / "speed").mkdir(parents=True, exist_ok=True)
-        (out / "speed" / "README.md").write_text(page, encoding="utf-8")
+        folder = out / "speed"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "README.md").write_text(as_markdown(measuring.sections, how), encoding="utf-8")
+        (folder / "figures.json").write_text(as_json(measuring.sections, how), encoding="utf-8")
+        (folder / "growth.svg").write_text(draw_growth(measuring.races, measuring.growths), encoding="utf-8")
+
+
+@bench.command("blocks")
+@SEEDS_OPTION
+@click.option("--quick", is_flag=True, help="One small synthetic set.")
+@click.option("--fresh", is_flag=True, help="Forget the rows that are there; without it, only missing ones are made.")
+@JOBS_OPTION
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for blocks/README.md and blocks/rows.jsonl.")
+def blocks_command(seeds: int, quick: bool, fresh: bool, jobs: int, out: Path | None) -> None:
+    """What block learning costs in quality: the same federations learned in blocks and all at once."""
+    from goldfc.bench.scale import quality
+    from goldfc.bench.scale.page import target_table
+
+    todo = quality.jobs(quality.QUICK_DATASETS if quick else quality.DATASETS, seeds)
+    with TemporaryDirectory() as scratch:
+        folder = out / "blocks" if out else Path(scratch)
+        if fresh:
+            (folder / "rows.jsonl").unlink(missing_ok=True)
+        runs = make_runs(todo, folder / "rows.jsonl", jobs)
+    pairs = quality.pairs_of(runs)
+    console.print(rich_table("Federated ARI, in blocks and all at once", quality.table_of(pairs)))
+    console.print(rich_table("Target", target_table([quality.target_of(pairs)])))
+    if out is not None:
+        (folder / "README.md").write_text(quality.as_markdown(runs, command_line()), encoding="utf-8")
+
+
+def rich_table(title: str, table: "ScaleTable") -> Table:
+    """For a terminal."""
+    shown = Table(title=title, title_justify="left")
+    for column in table.columns:
+        shown.add_column(column)
+    for row in table.rows:
+        shown.add_row(*row)
+    return shown
 
 
 @bench.command()
