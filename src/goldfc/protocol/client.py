@@ -83,6 +83,12 @@ def summarize(
 
 def label(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
     """The global cluster of every row, and how certain it is: both are those of its own micro-cluster."""
+    labels, certainty = label_micro_clusters(membership, model)
+    return labels[membership.micro_clusters], certainty[membership.micro_clusters]
+
+
+def label_micro_clusters(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
+    """The global cluster of every micro-cluster of one client, and how certain it is."""
     own = model.own(membership.client)
     if model.digest_of(membership.client) != membership.digest:
         raise BadMessage(
@@ -94,10 +100,7 @@ def label(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
             f"The model has {own.stop - own.start} micro-clusters of client {membership.client!r}, and more were sent; "
             "whoever made it did not make it from that summary."
         )
-    return (
-        model.micro_labels[own][membership.micro_clusters],
-        model.micro_certainty[own][membership.micro_clusters],
-    )
+    return model.micro_labels[own], model.micro_certainty[own]
 
 
 def checked(rows: FloatArray | RowSource, client: str) -> RowSource:
@@ -148,7 +151,7 @@ class Client:
         self._terms = terms
         self._blocks = blocks
         self._membership: Membership | None = None
-        self._labels: tuple[IntArray, FloatArray] | None = None
+        self._by_micro_cluster: tuple[IntArray, FloatArray] | None = None
 
     @property
     def membership(self) -> Membership:
@@ -160,17 +163,17 @@ class Client:
     @property
     def labels(self) -> IntArray:
         """The global cluster of every row, once the model has come."""
-        return self._labelled()[0]
+        return self._labelled()[0][self.membership.micro_clusters]
 
     @property
     def certainty(self) -> FloatArray:
         """How certain the label of every row is, in [0, 1]."""
-        return self._labelled()[1]
+        return self._labelled()[1][self.membership.micro_clusters]
 
     def _labelled(self) -> tuple[IntArray, FloatArray]:
-        if self._labels is None:
+        if self._by_micro_cluster is None:
             raise BadMessage(f"Client {self.name!r} has not received a model yet.")
-        return self._labels
+        return self._by_micro_cluster
 
     def answer(self, message: Message) -> Message | None:
         """Summarise when asked to; label when the model comes. Labels stay here, so a model gets no answer."""
@@ -187,6 +190,6 @@ class Client:
             )
             return summary.to_message()
         if message.kind == Model.KIND:
-            self._labels = label(self.membership, Model.from_message(message))
+            self._by_micro_cluster = label_micro_clusters(self.membership, Model.from_message(message))
             return None
         raise BadMessage(f"Client {self.name!r} has no answer to a message of kind {message.kind!r}.")

@@ -31,7 +31,7 @@ from goldfc.protocol.finding import Blocks
 Result = TypeVar("Result")
 
 NUMBER = 8  # bytes
-ANSWER = 4 + 2 * NUMBER  # of a row: its micro-cluster, its label and how certain that is
+ANSWER = 4  # of a row: its micro-cluster
 CLIENT_DATA, DATA_AND_STATE, GIGABYTES = 3.0, 4.0, 2.0
 # The server's: features and clusters of the micro-clusters.
 MICRO_FEATURES, MICRO_CLUSTERS = 16, 2
@@ -40,8 +40,8 @@ WIDE = ("centroid", "importance")
 TEXT = """\
 How far the peak of resident memory rose above what was in use when the rows had been made, each measured in a fresh
 process after compilation, and beside it what it is measured by. The federation holds all rows of its eight clients,
-whose programs run two at a time; the unit is the data of one of them. What all eight have in the end, a micro-cluster,
-a label and a certainty for every row, is counted in the first line and not in the second. The lone client has all rows
+whose programs run two at a time; the unit is the data of one of them. What all eight have in the end, a micro-cluster
+for every row, is counted in the first line and not in the second. The lone client has all rows
 itself and learns its blocks two at a time; its peak counts the rows, too. So does that of exact FCPL; its state is what
 the paper's learner has to keep of every candidate: a centroid, as many feature weights, and five numbers. An n x k
 matrix of distances, 625 MB for the first, is never made."""

@@ -73,11 +73,6 @@ def of_embedding(_points: Any, partitions: Any, _mass: Any, n_clusters: int, *_o
     return Need(flops=2.0 * SVD_PRODUCTS * partitions.nnz * (n_clusters + SVD_EXTRA))
 
 
-def of_labels(_labels: Any, membership: Any, *_others: Any) -> Need:
-    """For every row: its micro-cluster (4 bytes) is read, a label and a certainty are written."""
-    return Need(bytes=(4 + 2 * NUMBER) * len(membership.micro_clusters))
-
-
 def of_nearest(_labels: Any, rows: Any, centroids: Any) -> Need:
     """Every row with every centroid, a product and a sum for each feature."""
     n_rows, n_features = rows.shape

@@ -53,7 +53,7 @@ PROBES = (
     Probe(None, mixture, "memberships_of", needs.of_em_step),
     Probe("embedding, cut", consensus, "fuse_partitions"),
     Probe(None, consensus, "embed", needs.of_embedding),
-    Probe("labelling", client, "label", needs.of_labels),
+    Probe("labelling", client, "label_micro_clusters"),
 )
 STAGES = (*dict.fromkeys(probe.stage for probe in PROBES if probe.stage), ELSE)
 
