@@ -52,7 +52,7 @@ def test_equal_masses_give_scipys_tree(X: FloatArray) -> None:
         return
     expected = linkage(X, method="ward")
     pairs, costs = np.empty((len(X) - 1, 2), dtype=np.int64), np.empty(len(X) - 1)
-    _fusion_kernels.ward_merges(X.copy(), np.ones(len(X)), pairs, costs)
+    _fusion_kernels.ward_merges(X.T.copy(), np.ones(len(X)), pairs, costs)
     # SciPy's height is the root of twice the cost.
     np.testing.assert_allclose(np.sort(costs), expected[:, 2] ** 2 / 2, rtol=1e-6)
     tree = grow_tree(X, np.ones(len(X)))

@@ -34,26 +34,33 @@ def best_matches(codes: IntArray, modes: IntArray, weights: FloatArray, labels: 
 
 
 @compiled
-def cost_of_merging(centroid: FloatArray, mass: FloatArray, a: int, b: int) -> float:
-    """Ward's cost: by how much the scatter around centroids grows when two clusters become one."""
-    distance = 0.0
-    for m in range(centroid.shape[1]):
-        difference = centroid[a, m] - centroid[b, m]
-        distance += difference * difference
-    return float(mass[a] * mass[b] / (mass[a] + mass[b]) * distance)
+def costs_of_merging(centroid: FloatArray, mass: FloatArray, gone: FloatArray, a: int, cost: FloatArray) -> None:
+    """Ward's cost of merging cluster a with each of the others: by how much the scatter around centroids grows.
+
+    Infinite for itself and for those that are gone, of which there is infinity in `gone`, and zero of the others.
+    """
+    cost[:] = 0.0
+    for m in range(centroid.shape[0]):
+        column, own = centroid[m], centroid[m, a]
+        for b in range(cost.shape[0]):
+            difference = own - column[b]
+            cost[b] += difference * difference
+    own = mass[a]
+    for b in range(cost.shape[0]):
+        cost[b] = own * mass[b] / (own + mass[b]) * cost[b] + gone[b]
+    cost[a] = np.inf
 
 
 @compiled
-def cheapest_partner(centroid: FloatArray, mass: FloatArray, alive: IntArray, a: int, before: int) -> tuple[int, float]:
+def cheapest_partner(
+    centroid: FloatArray, mass: FloatArray, gone: FloatArray, a: int, before: int, cost: FloatArray
+) -> tuple[int, float]:
     """Whom cluster a merges with at the least cost; of equals `before` (if not -1), then the lowest number."""
-    best, least = before, np.inf
-    if before >= 0:
-        least = cost_of_merging(centroid, mass, a, before)
-    for b in range(centroid.shape[0]):
-        if alive[b] and b != a:
-            cost = cost_of_merging(centroid, mass, a, b)
-            if cost < least:
-                best, least = b, cost
+    costs_of_merging(centroid, mass, gone, a, cost)
+    best, least = before, cost[before] if before >= 0 else np.inf
+    for b in range(cost.shape[0]):
+        if cost[b] < least:
+            best, least = b, cost[b]
     return best, least
 
 
@@ -62,30 +69,31 @@ def ward_merges(centroid: FloatArray, mass: FloatArray, pairs: IntArray, costs: 
     """All merges of Ward's tree, children before parents; merged clusters keep the lower number of the pair.
 
     A chain of ever cheaper partners ends in two that are each other's cheapest. They can be merged at once, whatever
-    happens elsewhere, because no merge brings a third cluster closer to either. Only centroids and masses are kept,
-    never a matrix of distances; both are overwritten.
+    happens elsewhere, because no merge brings a third cluster closer to either. Only centroids (a column for each
+    cluster, so that all others are gone through in neighbouring memory) and masses are kept, never a matrix of
+    distances; both are overwritten.
     """
-    n = centroid.shape[0]
-    alive = np.ones(n, dtype=np.int64)
+    n = centroid.shape[1]
+    gone, cost = np.zeros(n), np.empty(n)
     chain = np.empty(n, dtype=np.int64)
     length, first = 0, 0
     for step in range(n - 1):
         if length == 0:
-            while not alive[first]:
+            while gone[first] > 0.0:
                 first += 1
             chain[0], length = first, 1
         while True:
             before = chain[length - 2] if length > 1 else -1
-            partner, cost = cheapest_partner(centroid, mass, alive, chain[length - 1], before)
+            partner, least = cheapest_partner(centroid, mass, gone, chain[length - 1], before, cost)
             if partner == before:
                 break
             chain[length] = partner
             length += 1
         low, high = min(chain[length - 1], before), max(chain[length - 1], before)
         share = mass[high] / (mass[low] + mass[high])
-        for m in range(centroid.shape[1]):
-            centroid[low, m] += share * (centroid[high, m] - centroid[low, m])
+        for m in range(centroid.shape[0]):
+            centroid[m, low] += share * (centroid[m, high] - centroid[m, low])
         mass[low] += mass[high]
-        alive[high] = 0
-        pairs[step, 0], pairs[step, 1], costs[step] = low, high, cost
+        gone[high] = np.inf
+        pairs[step, 0], pairs[step, 1], costs[step] = low, high, least
         length -= 2

@@ -277,20 +277,28 @@ def objective(X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Clust
     return total
 
 
+# Rows that are looked at together, so that centroids come from far memory once for all of them.
+ROWS_AT_ONCE = 8
+
+
 @compiled
 def nearest(X: FloatArray, middle: FloatArray, centroid: FloatArray, half_norm: FloatArray, labels: RowLabels) -> None:
     """For every row the centroid with the largest x c - c^2 / 2, both taken from the middle; of equals the lowest."""
-    score = np.empty(half_norm.shape[0])
-    for i in range(X.shape[0]):
-        for j in range(score.shape[0]):
-            score[j] = -half_norm[j]
+    scores = np.empty((ROWS_AT_ONCE, half_norm.shape[0]))
+    for first in range(0, X.shape[0], ROWS_AT_ONCE):
+        rows = X[first : first + ROWS_AT_ONCE]
+        for i in range(rows.shape[0]):
+            for j in range(half_norm.shape[0]):
+                scores[i, j] = -half_norm[j]
         for m in range(X.shape[1]):
-            value = X[i, m] - middle[m]
             column = centroid[m]
-            for j in range(score.shape[0]):
-                score[j] += value * column[j]
-        best = 0
-        for j in range(1, score.shape[0]):
-            if score[j] > score[best]:
-                best = j
-        labels[i] = best
+            for i in range(rows.shape[0]):
+                value, score = rows[i, m] - middle[m], scores[i]
+                for j in range(half_norm.shape[0]):
+                    score[j] += value * column[j]
+        for i in range(rows.shape[0]):
+            best, largest = 0, scores[i, 0]
+            for j in range(1, half_norm.shape[0]):
+                if scores[i, j] > largest:
+                    best, largest = j, scores[i, j]
+            labels[first + i] = best

@@ -203,7 +203,7 @@ def scatter_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> Flo
     """How rows lie around their own micro-centroids, added up: a matrix, or with many features its diagonal."""
     residuals = rows - centroids[labels]
     if len(form_of_shape(rows.shape[1])) == 1:
-        return np.asarray((residuals**2).sum(axis=0))
+        return np.asarray(np.einsum("ni,ni->i", residuals, residuals))
     # Not by @, whose last digits may depend on the number of threads.
     return np.asarray(np.einsum("ni,nj->ij", residuals, residuals))
 

@@ -29,7 +29,7 @@ def grow_tree(centroids: FloatArray, mass: FloatArray) -> Tree:
     n = len(centroids)
     pairs, costs = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
     compilation.announce(compilation.FUSION)
-    _fusion_kernels.ward_merges(np.array(centroids, order="C"), np.array(mass, dtype=np.float64), pairs, costs)
+    _fusion_kernels.ward_merges(np.array(centroids.T, order="C"), np.array(mass, dtype=np.float64), pairs, costs)
     # A parent costs no less than its children and comes after them, so the cheapest merges are whole branches.
     return Tree(n, pairs[np.argsort(costs, kind="stable")])
 

@@ -114,9 +114,8 @@ def checked(rows: FloatArray | RowSource, client: str) -> RowSource:
     if 0 in source.shape:
         refuse_shape(source.shape, client)
     for where, block in blocks_of(source):
-        bad = np.argwhere(~(np.abs(block) <= LARGEST_VALUE))
-        if len(bad):
-            row, column = bad[0]
+        if not (block.max() <= LARGEST_VALUE and block.min() >= -LARGEST_VALUE):  # not so if anything is not a number
+            row, column = np.argwhere(~(np.abs(block) <= LARGEST_VALUE))[0]
             raise BadRows(
                 f"Client {client!r}: row {where.start + row}, column {column} holds {block[row, column]}; "
                 f"fill or drop missing values, and rescale values beyond {LARGEST_VALUE:g}."
