@@ -42,8 +42,8 @@ from goldfc.learning._screening import (
     threshold_for,
 )
 
-# With fewer clusters than that, or fewer numbers in all their centroids, they are gone through one by one.
-FEWEST_SCREENED, FEWEST_NUMBERS = 16, 960
+# With fewer clusters than that, they are gone through one by one.
+FEWEST_SCREENED = 96
 
 # --- standings -------------------------------------------------------------------------------------------------------
 
@@ -239,8 +239,7 @@ def _refresh_all(arena: Arena, count: int, tally: Tally) -> Tally:
 @maker
 def _enter(rows: Rows, labels: IntArray, clusters: Clusters, count: int, rate: float) -> Arena:
     """Make all that the competition takes, with a screen only where it pays and where single precision will do."""
-    pays = count >= FEWEST_SCREENED and count * rows.X.shape[1] >= FEWEST_NUMBERS
-    screened = count if rows.moderate and pays else 0
+    screened = count if rows.moderate and count >= FEWEST_SCREENED else 0
     screen = make_screen(clusters, screened, rows.centre)
     return Arena(rows, labels, clusters, screen, rate, np.empty(count, dtype=np.int64), np.empty(count))
 

@@ -302,3 +302,12 @@ def nearest(X: FloatArray, middle: FloatArray, centroid: FloatArray, half_norm: 
                 if scores[i, j] > largest:
                     best, largest = j, scores[i, j]
             labels[first + i] = best
+
+
+@compiled
+def add_by_label(points: FloatArray, labels: IntArray, sums: FloatArray) -> None:
+    """Add every point to the sum of its label, one after the other."""
+    for i in range(points.shape[0]):
+        own = sums[labels[i]]
+        for m in range(points.shape[1]):
+            own[m] += points[i, m]

@@ -15,6 +15,7 @@ from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.learning import _kernels
 from goldfc.learning.competition import Learning, compete
+from goldfc.learning.mixture import means_of
 
 # Rows that are learned together, the share of them that are candidates at the most, and for how many epochs at the
 # most: what is left has few rows each, and is merged anyway. On LA, WI, PE, LE and SD more of either gained nothing;
@@ -37,9 +38,9 @@ class Weighted:
 
     def merged(self, into: IntArray) -> "Weighted":
         """Those that go into the same one, put together."""
-        mass = np.bincount(into, weights=self.mass).astype(np.float64)
-        sums = [np.bincount(into, weights=self.mass * column) for column in self.centroids.T]
-        return Weighted(np.ascontiguousarray((np.array(sums) / mass).T), mass)
+        return Weighted(
+            means_of(self.centroids, into, self.mass), np.bincount(into, weights=self.mass).astype(np.float64)
+        )
 
 
 def put_together(parts: Iterable[Weighted]) -> Weighted:

@@ -14,6 +14,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from goldfc._types import FloatArray, IntArray
+from goldfc.learning import _kernels
 from goldfc.learning.moments import scale_of
 
 # With more features than this a scatter matrix outweighs the rest of the message: variances alone are sent.
@@ -239,5 +240,7 @@ def means_of(points: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArr
 
 def sums_by_label(points: FloatArray, labels: IntArray, count: int = 0) -> FloatArray:
     """The sum of the points of every label, of which there are at least `count`."""
-    sums = [np.bincount(labels, weights=column, minlength=count) for column in points.T]
-    return np.ascontiguousarray(np.column_stack(sums))
+    sums = np.zeros((max(count, int(labels.max()) + 1), points.shape[1]))
+    # Writeable, although nothing is written: for read-only arrays it would be compiled once more.
+    _kernels.add_by_label(np.require(points, np.float64, ["C", "W"]), labels, sums)
+    return sums

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goldfc._types import FloatArray
 
 # The largest block: so many rows, and so many numbers.
-MOST_ROWS, MOST_NUMBERS = 10_000, 8_000_000
+MOST_ROWS, MOST_NUMBERS = 10_000, 1_000_000
 
 
 class RowSource(Protocol):
