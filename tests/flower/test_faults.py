@@ -40,7 +40,7 @@ def start_round(here: Loopback, what: Agreement, *options: object, log: str = "f
     """The command, at the server."""
     write_agreement(here.folder, what)
     words = ["federate", here.folder / "federation.toml", "--connection", CONNECTION, "-o", here.folder / "out"]
-    return here.start(log, *GOLDFC, *map(str, [*words, "-k", 3, *options]))
+    return here.start(log, *GOLDFC, *map(str, [*words, *options]))
 
 
 def kill_some(here: Loopback, process: "subprocess.Popen[bytes]") -> bool:
@@ -70,7 +70,7 @@ def test_who_dies_or_is_silent_is_named_and_a_wrong_authority_keeps_out(here: Lo
     write_certificates(tmp_path / "other")
     here.node_options = ("--root-certificates", str(tmp_path / "other" / "ca.crt"))
     start_site(here, "deceived", what)
-    process = start_round(here, what, "--expect", 6, "--join", 300, "--answer", 90)
+    process = start_round(here, what, "-k", 3, "--expect", 6, "--join", 300, "--answer", 90)
     until(lambda: kill_some(here, process), 600.0)
     assert process.returncode == 0
     assert not {"north-node", "west-node"} & set(here.processes)
@@ -98,9 +98,15 @@ def test_a_server_that_dies_before_it_fuses_ends_the_round_which_can_be_run_agai
     what, out = agreement(), here.folder / "out"
     for name in NAMES:
         start_site(here, name, what)
+    # Nobody says how many clusters there are: to find out takes a while, in which the server can be killed.
     options = ("--expect", len(NAMES), "--join", 300, "--answer", 300)
     first = start_round(here, what, *options)
-    until(lambda: state_in(out) == "fusing" or first.poll() is not None, 600.0, look=0.01)
+    until(lambda: here.left_behind("flwr-serverapp") or first.poll() is not None, 600.0)
+    at_work = here.left_behind("flwr-serverapp")
+    until(lambda: state_in(out) == "fusing" or first.poll() is not None, 600.0, look=0.002)
+    for pid, _ in at_work:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     here.kill_server("superlink")
     assert first.wait(300) == 1
     assert not (out / "global.model").exists()
