@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.byfile.ondisk import PRIVATE_FOLDER, Stored, write_pieces_durably
+from goldfc.byfile.ondisk import PRIVATE_FOLDER, Stored
 from goldfc.errors import BadSettings
 from goldfc.protocol.client import Membership
 from goldfc.protocol.message import canonical_json
+from goldfc.protocol.wire import write_pieces_durably
 
 ROW_DIGEST_BYTES = 16
 # So many are read, and so many are compared, at a time.

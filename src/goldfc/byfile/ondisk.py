@@ -4,7 +4,6 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
-from goldfc.protocol.wire import sync_folder
 
 PRIVATE_FOLDER = ".goldfc"
 
@@ -119,20 +117,3 @@ def fill(handle: int, found: NDArray[np.generic], offset: int) -> None:
         if not got:
             raise OSError(errno.EIO, "A file became shorter while it was read")
         rest, offset = rest[got:], offset + got
-
-
-def write_pieces_durably(path: Path, pieces: Iterable[bytes | memoryview], *, private: bool = False) -> None:
-    """As `write_durably`, without having all of it in memory."""
-    aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)

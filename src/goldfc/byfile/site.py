@@ -28,7 +28,7 @@ from goldfc.byfile.digests import (
     same_digests,
     write_kept,
 )
-from goldfc.byfile.ondisk import PRIVATE_FOLDER, private_folder, write_pieces_durably
+from goldfc.byfile.ondisk import PRIVATE_FOLDER, private_folder
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
@@ -41,7 +41,7 @@ from goldfc.protocol.federation import generator
 from goldfc.protocol.finding import WHEN_MANY, Blocks
 from goldfc.protocol.message import Model, Summary, canonical_json
 from goldfc.protocol.rows import RowSource
-from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_durably
+from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_durably, write_pieces_durably
 
 LEDGER = "ledger.jsonl"
 LABEL_COLUMNS = ("cluster", "certainty", "found_by", "far")

@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -285,12 +285,18 @@ def read_plain(handle: int) -> bytes:
 
 def write_durably(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write a file so that it is there whole or not at all, whatever happens: aside, to the disk, then renamed."""
+    write_pieces_durably(path, [content], private=private)
+
+
+def write_pieces_durably(path: Path, pieces: Iterable[bytes | memoryview], *, private: bool = False) -> None:
+    """As `write_durably`, without having all of it in memory."""
     # A name that nobody can have put a link at.
     aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.part")
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
