@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.competition import Learning
+from goldfc.learning.paper.competition import Learning
 from goldfc.learning.mixture import MicroClusters
 
 Row = list[float]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from goldfc.drawings import LABEL_HEIGHT, LABEL_WIDTH, draw_curve, draw_levels, draw_tree, place_marks
-from goldfc.learning.granularity import Levels
+from goldfc.learning.levels import Levels
 from goldfc.learning.proposal import Candidate, Proposal
 
 

@@ -14,9 +14,9 @@ import goldfc
 from goldfc import GOLD, Learning
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings, TooFewMicroClusters
-from goldfc.learning.competition import compete
-from goldfc.learning.fusion import fuse_levels
-from goldfc.learning.granularity import find_levels
+from goldfc.learning.paper.competition import compete
+from goldfc.learning.paper.fusion import fuse_levels
+from goldfc.learning.paper.granularity import find_levels
 from goldfc.protocol.federation import generator
 
 # These fit a few rows at a single client. The paper's learner then leaves so few micro-clusters that its levels cannot

@@ -27,7 +27,7 @@ from safetensors.numpy import save
 
 from goldfc import Model, Summary, fuse, summarize
 from goldfc.errors import BadMessage, GoldError
-from goldfc.model import is_far
+from goldfc.protocol.label import is_far
 from goldfc.protocol import wire
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.envelope import (

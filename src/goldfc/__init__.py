@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any
 from goldfc import errors
 
 if TYPE_CHECKING:
-    from goldfc.estimator import GOLD
-    from goldfc.learning.competition import Learning
-    from goldfc.protocol.client import Client, Membership, label, summarize
+    from goldfc.estimators import GOLD, OneShotClustering
+    from goldfc.protocol.client import Client, summarize
     from goldfc.protocol.federation import LocalPort
-    from goldfc.protocol.fusion import Consensus, Remc
+    from goldfc.protocol.fusion import OneShot
+    from goldfc.protocol.label import label
     from goldfc.protocol.message import Model, Summary, Task
     from goldfc.protocol.server import fuse, run_round
 
 __all__ = [
     "GOLD",
     "Client",
-    "Consensus",
-    "Learning",
     "LocalPort",
-    "Membership",
     "Model",
-    "Remc",
+    "OneShot",
+    "OneShotClustering",
     "Summary",
     "Task",
     "errors",
@@ -40,11 +38,11 @@ __version__ = version("goldfc")
 
 # scikit-learn and the compiler take a second to load, so each name is imported when it is first asked for.
 _HOMES = {
-    "goldfc.estimator": ("GOLD",),
-    "goldfc.learning.competition": ("Learning",),
-    "goldfc.protocol.client": ("Client", "Membership", "label", "summarize"),
+    "goldfc.estimators": ("GOLD", "OneShotClustering"),
+    "goldfc.protocol.client": ("Client", "summarize"),
     "goldfc.protocol.federation": ("LocalPort",),
-    "goldfc.protocol.fusion": ("Consensus", "Remc"),
+    "goldfc.protocol.fusion": ("OneShot",),
+    "goldfc.protocol.label": ("label",),
     "goldfc.protocol.message": ("Model", "Summary", "Task"),
     "goldfc.protocol.server": ("fuse", "run_round"),
 }

@@ -11,7 +11,7 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.granularity import Levels
+from goldfc.learning.levels import Levels
 from goldfc.learning.proposal import Proposal
 
 # Ten colours that most colour-blind people can tell apart (Paul Tol's "muted", and grey), and ten more as far from

@@ -22,7 +22,7 @@ from goldfc.bench.scale.picture import draw_growth
 from goldfc.bench.scale.plan import FULL, QUICK, Size
 from goldfc.bench.scale.whole import CORESET, K_FED, OURS, POOLED, RIVALS, Race, Sample
 from goldfc.cli import main
-from goldfc.learning.competition import Learning, compete, start
+from goldfc.learning.paper.competition import Learning, compete, start
 from goldfc.protocol.client import summarize
 from goldfc.protocol.finding import Blocks
 

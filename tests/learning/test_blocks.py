@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from goldfc._types import FloatArray
 from goldfc.learning import blocks
-from goldfc.learning.blocks import BLOCK, Weighted, learn_in_blocks, nearest
-from goldfc.learning.competition import Learning, compete
+from goldfc.learning.paper.blocks import BLOCK, Weighted, learn_in_blocks, nearest
+from goldfc.learning.paper.competition import Learning, compete
 from goldfc.learning.mixture import means_of
 from strategies import rows, seeds
 

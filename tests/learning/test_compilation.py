@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from goldfc.learning import compilation
-from goldfc.learning.compilation import FUSION, LEARNING, announce, must_be_compiled
+from goldfc.learning.paper import compilation
+from goldfc.learning.paper.compilation import FUSION, LEARNING, announce, must_be_compiled
 
 VERSION = f"py{sys.version_info.major}{sys.version_info.minor}"
 
@@ -56,7 +56,7 @@ def test_what_was_compiled_from_older_code_does_not_count_and_is_forgotten(cache
 def test_it_looks_where_the_compiler_really_keeps_it(tmp_path: Path) -> None:
     script = (
         "import numpy as np; from goldfc.learning.thinning import thin;"
-        "from goldfc.learning.compilation import FUSION, must_be_compiled; before = must_be_compiled(FUSION);"
+        "from goldfc.learning.paper.compilation import FUSION, must_be_compiled; before = must_be_compiled(FUSION);"
         "thin(np.zeros((3, 2)), np.ones(3), 2); raise SystemExit(not before or must_be_compiled(FUSION))"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
@@ -86,7 +86,7 @@ def test_neither_the_import_nor_help_loads_the_compiler_or_compiles(script: str,
 
 def test_the_command_line_says_so_on_the_error_stream(tmp_path: Path) -> None:
     script = (
-        "from goldfc.cli import main; from goldfc.learning import compilation\n"
+        "from goldfc.cli import main; from goldfc.learning.paper import compilation\n"
         "try: main(['data', 'list'])\n"
         "except SystemExit: pass\n"
         "compilation.announce(compilation.LEARNING)"

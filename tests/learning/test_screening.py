@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import naive
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning import _epoch
-from goldfc.learning.competition import Learning, as_rows, compete, drop_singletons, start
-from goldfc.learning.importance import feature_importance
+from goldfc.learning.paper import _epoch
+from goldfc.learning.paper.competition import Learning, as_rows, compete, drop_singletons, start
+from goldfc.learning.paper.importance import feature_importance
 
 Make = Callable[[np.random.Generator, tuple[int, int]], FloatArray]
 

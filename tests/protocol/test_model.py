@@ -7,7 +7,7 @@ from goldfc import GOLD, Client, Consensus, LocalPort, Model, Remc, Summary, fus
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.score import ari
 from goldfc.errors import BadRows
-from goldfc.model import is_far, nearest, predict
+from goldfc.protocol.label import is_far, nearest, predict
 from goldfc.protocol.federation import generator
 from goldfc.protocol.fusion import Fusion
 from strategies import blobs, same_partition

@@ -24,7 +24,7 @@ from goldfc import (
 )
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage, BadRows, BadSettings, GoldError
-from goldfc.model import predict
+from goldfc.protocol.label import predict
 from goldfc.protocol.federation import generator
 from goldfc.protocol.fusion import FUSIONS, Fusion, fusion_with
 from goldfc.protocol.message import Message

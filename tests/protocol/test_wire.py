@@ -19,7 +19,7 @@ from safetensors.numpy import save
 
 from goldfc import Model, Summary
 from goldfc.errors import BadMessage
-from goldfc.learning.granularity import Levels
+from goldfc.learning.levels import Levels
 from goldfc.learning.moments import Moments
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.protocol import wire

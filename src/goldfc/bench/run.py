@@ -30,7 +30,7 @@ from goldfc.bench.methods import method_named
 from goldfc.bench.methods.protocol import Answer, Method, MethodClient
 from goldfc.bench.score import external_scores, internal_scores
 from goldfc.errors import GoldError
-from goldfc.learning import compilation
+from goldfc.learning.paper import compilation
 from goldfc.protocol.federation import LocalPort, Port, generator
 from goldfc.protocol.message import Message
 

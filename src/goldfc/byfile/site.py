@@ -32,7 +32,7 @@ from goldfc.byfile.ondisk import PRIVATE_FOLDER, private_folder
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
-from goldfc.model import is_far, predict
+from goldfc.protocol.label import is_far, predict
 from goldfc.protocol.agreement import FILE, Agreement
 from goldfc.protocol.audit import Audit, Change, audit
 from goldfc.protocol.client import Membership, label, summarize

@@ -1,63 +1,53 @@
-"""Gaussian mixtures with one covariance for all clusters, fitted to micro-clusters by their mass and shape.
+"""Mixtures of Gaussian numbers and multinomial categories, fitted to micro-clusters as they would be to rows.
 
-The covariance has two parts: how the micro-centroids of a cluster lie around its mean, which EM finds, and how rows lie
-around their micro-centroids, which the clients measured (their scatter, added up). It undoes stretched and correlated
-features, which k-means cannot.
+Clusters share one covariance, or each has its own. It has two parts: how the micro-centroids of a cluster lie around its
+mean, which EM finds, and how rows lie around their micro-centroids, which the sites measured (their scatter, added up).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg import solve_triangular
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning import _kernels
-from goldfc.learning.moments import scale_of
+from goldfc.learning.micro_clusters import MicroClusters, diagonal_of
 
-# With more features than this a scatter matrix outweighs the rest of the message: variances alone are sent.
-MOST_FEATURES_FOR_CORRELATIONS = 200
-# Added to every variance inside clusters, as a share of the feature's variance over all rows.
+# Added to every variance inside clusters, as a share of the number's variance over all rows.
 RIDGE = 0.01
+# With more numbers than this, covariances of single clusters would be guesses.
+MOST_FOR_OWN = 60
+# A cluster's own covariance is held to the common one as if so many micro-clusters more had that: these, and so many for
+# every number.
+HELD, HELD_EACH = 2.0, 0.5
+# Of every category, a cluster has one row more with the shares of all rows: what it has not seen is not impossible.
+ROWS_BEFORE = 1.0
 MAX_STEPS = 50
 # EM has come to rest when the mean log-likelihood of a row grows by less.
 AT_REST = 1e-4
+# The mass of a cluster that has lost all its micro-clusters.
+NOTHING = 1e-300
+# In starts: shares count by how rare a level is, and none is taken to be rarer than this.
+LEVEL_WEIGHT, RAREST = 0.7, 0.02
 
 
 @dataclass(frozen=True)
-class MicroClusters:
-    """What a fusion works on: all clients' micro-centroids, how many rows each stands for, and how these lie around it.
+class Clusters:
+    """Clusters as densities of rows."""
 
-    `scatter` is the sum over all rows of (x - c)(x - c)', c being the row's own micro-centroid: a matrix, or with many
-    features its diagonal.
-    """
+    mass: FloatArray  # (clusters,)
+    means: FloatArray  # (clusters, numbers)
+    covariance: FloatArray  # (numbers,), (numbers, numbers) or of each cluster (clusters, numbers, numbers)
+    shares: FloatArray  # (clusters, levels) of every level, none of them 0
 
-    centroids: FloatArray  # (micro-clusters, features)
-    mass: FloatArray  # (micro-clusters,)
-    scatter: FloatArray  # (features, features) or (features,)
+    def log_density(self, numbers: FloatArray, shares: FloatArray) -> FloatArray:
+        """Of rows (down) in clusters (across): log of the cluster's share of all rows, and of the row's density in it.
 
-    @property
-    def total_mass(self) -> float:
-        """All rows."""
-        return float(self.mass.sum())
-
-    @cached_property
-    def all_scatter(self) -> FloatArray:
-        """The scatter of all rows around the mean of all, if that is 0 (`standardized`)."""
-        return self.scatter + self.scatter_like(self.centroids, self.mass)
-
-    def scatter_like(self, points: FloatArray, mass: FloatArray) -> FloatArray:
-        """The scatter of points around 0, by mass: a matrix or a diagonal, as `scatter` is."""
-        if self.scatter.ndim == 1:
-            return np.asarray(mass @ points**2)
-        return np.asarray(points.T @ (points * mass[:, None]))
-
-    @property
-    def distinct(self) -> int:
-        """How many different centroids there are: no clustering can tell more apart."""
-        return len(np.unique(self.centroids, axis=0))
+        Of a micro-cluster: of a row at its mean, with its shares.
+        """
+        squared, log_determinant = squared_distances(numbers, self.means, self.covariance)
+        prior = np.log(np.maximum(self.mass, NOTHING) / self.mass.sum())
+        return prior - 0.5 * (squared + log_determinant) + shares @ np.log(self.shares).T
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,8 @@ class Mixture:
     """A fitted mixture: `memberships[i, j]` is how much micro-cluster i belongs to cluster j; rows sum to one."""
 
     memberships: FloatArray
-    log_likelihood: float  # of a row, in the mean
+    log_likelihood: float  # of a row, in the mean, up to a constant
+    clusters: Clusters
 
     @property
     def labels(self) -> IntArray:
@@ -73,55 +64,37 @@ class Mixture:
         return np.unique(self.memberships.argmax(axis=1), return_inverse=True)[1].astype(np.int64)
 
 
-def fit_mixture(micro: MicroClusters, start: IntArray, trust: float = 1.0) -> Mixture:
-    """EM from a partition of standardised micro-clusters; `trust` in [0, 1] says how far correlations count."""
-    memberships = np.zeros((len(start), start.max() + 1))
-    memberships[np.arange(len(start)), start] = 1.0
-    weighted = micro.centroids * micro.mass[:, None]
+def fit_mixture(micro: MicroClusters, start: IntArray, *, own: bool = False, trust: float = 1.0) -> Mixture:
+    """EM from a partition of standardised micro-clusters.
+
+    `own` gives every cluster a covariance of its own; otherwise `trust` in [0, 1] says how far correlations count.
+    """
+    memberships = one_hot(start)
     before = -np.inf
     for _ in range(MAX_STEPS):
-        mass = memberships.T @ micro.mass
-        means = (memberships.T @ weighted) / np.maximum(mass, 1e-300)[:, None]
-        covariance = covariance_inside(micro, means, mass, trust)
-        memberships, log_likelihood = memberships_of(micro, means, mass, covariance)
+        clusters = clusters_of(micro, memberships, own=own, trust=trust)
+        log_density = clusters.log_density(micro.centroids, micro.shares) - 0.5 * inside(clusters, micro)
+        memberships, each = shares_and_sum(log_density)
+        log_likelihood = float(micro.mass @ each) / micro.total_mass
         if log_likelihood - before < AT_REST:
             break
         before = log_likelihood
-    return Mixture(memberships, log_likelihood)
+    return Mixture(memberships, log_likelihood, clusters)
 
 
-def random_start(micro: MicroClusters, n_clusters: int, trust: float, rng: np.random.Generator) -> IntArray:
-    """Every micro-cluster with the nearest of `n_clusters` seeds, drawn by k-means++.
-
-    The draws are those of scikit-learn's, which takes four times as long to check what it is given.
-    """
-    points = whiten(micro.centroids, covariance_of_all(micro, trust))
-    draws = np.random.RandomState(int(rng.integers(2**31)))
-    squares = np.einsum("ij,ij->i", points, points)
-    first = [int(draws.choice(len(points), p=micro.mass / micro.total_mass))]
-    closest, labels = squared_distances(points, squares, first)[0], np.zeros(len(points), dtype=np.int64)
-    for number in range(1, n_clusters):
-        drawn = draws.uniform(size=2 + int(np.log(n_clusters))) * (closest @ micro.mass)
-        candidates = np.minimum(np.searchsorted(np.cumsum(micro.mass * closest), drawn), len(points) - 1)
-        distances = squared_distances(points, squares, candidates)
-        best = distances[int((np.minimum(closest, distances) @ micro.mass).argmin())]
-        labels[best < closest] = number
-        closest = np.minimum(closest, best)
-    return labels
+def clusters_of(micro: MicroClusters, memberships: FloatArray, *, own: bool = False, trust: float = 1.0) -> Clusters:
+    """The likeliest clusters of micro-clusters that belong to them by `memberships`."""
+    weight = memberships * micro.mass[:, None]
+    mass = weight.sum(axis=0)
+    at_least = np.maximum(mass, NOTHING)[:, None]
+    means = weight.T @ micro.centroids / at_least
+    covariance = own_covariances(micro, weight, means) if own else shared_covariance(micro, means, mass, trust)
+    shares = (weight.T @ micro.shares + ROWS_BEFORE * np.maximum(micro.usual_shares, NOTHING)) / (at_least + ROWS_BEFORE)
+    return Clusters(mass, means, covariance, shares)
 
 
-def squared_distances(points: FloatArray, squares: FloatArray, chosen: Sequence[int] | IntArray) -> FloatArray:
-    """Of some of the points to all of them; `squares` are those of all points to 0."""
-    return np.maximum(-2.0 * (points[chosen] @ points.T) + squares[chosen][:, None] + squares, 0.0)
-
-
-def covariance_of_all(micro: MicroClusters, trust: float = 1.0) -> FloatArray:
-    """The covariance of all rows: that inside a single cluster, whose mean is 0."""
-    return covariance_inside(micro, np.zeros((1, micro.centroids.shape[1])), np.ones(1), trust)
-
-
-def covariance_inside(micro: MicroClusters, means: FloatArray, mass: FloatArray, trust: float) -> FloatArray:
-    """The covariance of rows around the means of their clusters: a matrix, or with many features its diagonal.
+def shared_covariance(micro: MicroClusters, means: FloatArray, mass: FloatArray, trust: float = 1.0) -> FloatArray:
+    """The covariance of rows around the means of their clusters: a matrix, or with many numbers its diagonal.
 
     All scatter = scatter inside + scatter of the means, around the mean of all rows, which is 0.
     """
@@ -134,113 +107,95 @@ def covariance_inside(micro: MicroClusters, means: FloatArray, mass: FloatArray,
     return np.asarray(covariance)
 
 
-def memberships_of(
-    micro: MicroClusters, means: FloatArray, mass: FloatArray, covariance: FloatArray
-) -> tuple[FloatArray, float]:
-    """How much every micro-cluster belongs to every cluster, and the mean log-likelihood of a row.
-
-    Of (c - m)' P (c - m) the part c' P c is the same for all clusters: it is needed in the sum only, which is a trace.
-    """
-    pulled, log_determinant, spread = solve(covariance, means, micro)
-    with np.errstate(divide="ignore"):
-        share = np.log(mass / micro.total_mass) - 0.5 * (means * pulled).sum(axis=1)
-    # One row per cluster: to go along rows is faster. As scipy's logsumexp would have it, which takes longer to look at
-    # its arguments than to sum.
-    logits = pulled @ micro.centroids.T
-    logits += share[:, None]
-    top = logits.max(axis=0)
-    memberships = np.exp(logits - top)
-    total = memberships.sum(axis=0)
-    log_likelihood = (micro.mass @ (top + np.log(total)) - 0.5 * spread) / micro.total_mass - 0.5 * log_determinant
-    memberships /= total
-    return memberships.T, float(log_likelihood)
+def own_covariances(micro: MicroClusters, weight: FloatArray, means: FloatArray) -> FloatArray:
+    """The covariance of every cluster: that of its micro-centroids, held to the common one, and what is inside these."""
+    points, mass = micro.centroids, weight.sum(axis=0)[:, None, None]
+    n_micro, n_numbers = points.shape
+    # Around its mean: the second moment less that of the mean.
+    scatter = (points.T * weight.T[:, None, :]) @ points - mass * means[:, :, None] * means[:, None, :]
+    held = (HELD + HELD_EACH * n_numbers) * micro.total_mass / n_micro
+    between = (scatter + held * scatter.sum(axis=0) / micro.total_mass) / (mass + held)
+    return np.asarray(between + micro.scatter / micro.total_mass + RIDGE * np.eye(n_numbers))
 
 
-def solve(covariance: FloatArray, means: FloatArray, micro: MicroClusters) -> tuple[FloatArray, float, float]:
-    """Means P, with P the inverse of the covariance; the log of its determinant; the trace of P times all scatter."""
-    if covariance.ndim == 1:
-        return means / covariance, float(np.log(covariance).sum()), float((micro.all_scatter / covariance).sum())
-    factor, fault = dpotrf(covariance, lower=True)
-    if fault:
-        raise np.linalg.LinAlgError("some direction has no variance")
-    log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
-    pulled, undone = (dpotrs(factor, of, lower=True)[0] for of in (means.T, micro.all_scatter))
-    return pulled.T, log_determinant, float(np.trace(undone))
+def inside(clusters: Clusters, micro: MicroClusters) -> FloatArray:
+    """How much further rows are than their micro-centroids, squared, in the mean: the trace of P W in every cluster."""
+    within = micro.scatter / micro.total_mass
+    if clusters.covariance.ndim == 1:
+        return np.asarray((within / clusters.covariance).sum())
+    undone = np.linalg.solve(clusters.covariance, within)
+    return np.asarray(np.trace(undone, axis1=-2, axis2=-1))
+
+
+def squared_distances(points: FloatArray, means: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of every point (down) from every mean (across), undoing the covariance; and the log of its determinant."""
+    if covariance.ndim < 3:
+        whole = whiten(np.vstack([points, means]), covariance)
+        squared = squares_between(whole[: len(points)], whole[len(points) :])
+        roots = np.sqrt(covariance) if covariance.ndim == 1 else np.diagonal(np.linalg.cholesky(covariance))
+        return squared, np.asarray(2.0 * np.log(roots).sum())
+    roots = np.linalg.cholesky(covariance)
+    undo = np.linalg.inv(roots)
+    apart = undo @ points.T - (undo @ means[:, :, None])
+    log_determinant = 2.0 * np.log(np.diagonal(roots, axis1=-2, axis2=-1)).sum(axis=1)
+    return np.einsum("kdn,kdn->nk", apart, apart), log_determinant
+
+
+def squares_between(points: FloatArray, others: FloatArray) -> FloatArray:
+    """Squared distances of all points (down) from all others (across)."""
+    own, theirs = np.einsum("ij,ij->i", points, points), np.einsum("ij,ij->i", others, others)
+    return np.maximum(own[:, None] + theirs - 2.0 * (points @ others.T), 0.0)
 
 
 def whiten(points: FloatArray, covariance: FloatArray) -> FloatArray:
     """The points where the covariance is round: Euclidean distances are then those that the covariance means."""
     if covariance.ndim == 1:
         return points / np.sqrt(covariance)
-    root = cholesky(covariance, lower=True)
-    return np.ascontiguousarray(solve_triangular(root, points.T, lower=True).T)
+    root = np.linalg.cholesky(covariance)
+    return np.ascontiguousarray(solve_triangular(root, points.T, lower=True, check_finite=False).T)
 
 
-def standardized(micro: MicroClusters) -> tuple[MicroClusters, FloatArray]:
-    """All rows with mean 0 and variance 1 in every feature, and the scale that was divided by.
-
-    A feature that is constant, up to rounding, is 0 everywhere; its scale is the size of its values.
-    """
-    centred = micro.centroids - np.average(micro.centroids, axis=0, weights=micro.mass)
-    variance = (micro.mass @ centred**2 + diagonal_of(micro.scatter)) / micro.total_mass
-    scale, varies = scale_of(variance, np.abs(micro.centroids).max(axis=0))
-    full = micro.scatter.ndim == 2
-    scatter = micro.scatter / (np.outer(scale, scale) if full else scale**2)
-    scatter = np.where(np.outer(varies, varies) if full else varies, scatter, 0.0)
-    return MicroClusters(np.where(varies, centred / scale, 0.0), micro.mass, scatter), scale
+def shares_and_sum(log_density: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of every row of logarithms: the share of each in the sum, and the logarithm of the sum."""
+    top = log_density.max(axis=1)
+    parts = np.exp(log_density - top[:, None])
+    total = parts.sum(axis=1)
+    return parts / total[:, None], top + np.log(total)
 
 
-def diagonal_of(covariance: FloatArray) -> FloatArray:
-    """The variances, whether it is a matrix or has nothing else."""
-    return covariance if covariance.ndim == 1 else np.asarray(np.diagonal(covariance))
+def one_hot(labels: IntArray) -> FloatArray:
+    """Memberships that say what the labels say."""
+    return np.eye(int(labels.max()) + 1)[labels]
 
 
-def form_of_shape(n_features: int) -> tuple[int, ...]:
-    """A matrix, or with many features its diagonal."""
-    return (n_features,) if n_features > MOST_FEATURES_FOR_CORRELATIONS else (n_features, n_features)
+# --- starts ---
 
 
-def scatter_of(rows: FloatArray, centroids: FloatArray, labels: IntArray) -> FloatArray:
-    """How rows lie around their own micro-centroids, added up: a matrix, or with many features its diagonal."""
-    residuals = rows - centroids[labels]
-    if len(form_of_shape(rows.shape[1])) == 1:
-        return np.asarray(np.einsum("ni,ni->i", residuals, residuals))
-    # Not by @, whose last digits may depend on the number of threads.
-    return np.asarray(np.einsum("ni,nj->ij", residuals, residuals))
+def start_points(micro: MicroClusters, trust: float = 1.0) -> FloatArray:
+    """Where distances say how alike micro-clusters are: correlations undone as far as trusted, shares by rarity."""
+    covariance = shared_covariance(micro, np.zeros((1, micro.centroids.shape[1])), np.ones(1), trust)
+    numbers = whiten(micro.centroids, covariance)
+    if not micro.levels:
+        return numbers
+    rarity = np.sqrt(np.maximum(micro.usual_shares, RAREST))
+    return np.hstack([numbers, LEVEL_WEIGHT * (micro.shares - micro.usual_shares) / rarity])
 
 
-def no_scatter(n_features: int) -> FloatArray:
-    """The scatter where nobody tells it: as if all rows lay on their micro-centroids."""
-    return np.zeros(form_of_shape(n_features))
+def random_start(points: FloatArray, mass: FloatArray, n_clusters: int, rng: np.random.Generator) -> IntArray:
+    """Every point with the nearest of at most `n_clusters` seeds, drawn by k-means++."""
+    squares = np.einsum("ij,ij->i", points, points)
+    first = [int(rng.choice(len(points), p=mass / mass.sum()))]
+    closest, labels = distances_from(points, squares, first)[0], np.zeros(len(points), dtype=np.int64)
+    for number in range(1, n_clusters):
+        drawn = rng.uniform(size=2 + int(np.log(n_clusters))) * (closest @ mass)
+        candidates = np.minimum(np.searchsorted(np.cumsum(mass * closest), drawn), len(points) - 1)
+        distances = distances_from(points, squares, candidates)
+        best = distances[int((np.minimum(closest, distances) @ mass).argmin())]
+        labels[best < closest] = number
+        closest = np.minimum(closest, best)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def spread_around_means(micro: MicroClusters, labels: IntArray) -> FloatArray:
-    """The covariance of rows around the means of their clusters, in the features' own units."""
-    unit, scale = standardized(micro)
-    mass = np.bincount(labels, weights=micro.mass).astype(np.float64)
-    covariance = covariance_inside(unit, means_of(unit.centroids, labels, unit.mass), mass, trust=1.0)
-    return covariance * (scale**2 if covariance.ndim == 1 else np.outer(scale, scale))
-
-
-def round_covariance(covariance: FloatArray, scale: FloatArray | None = None) -> FloatArray:
-    """The same variance in all features: distances that undo it are plain ones, but for their scale.
-
-    With a `scale` per feature they are plain in features divided by it.
-    """
-    if scale is None:
-        return np.full(len(covariance), diagonal_of(covariance).mean())
-    return np.asarray((diagonal_of(covariance) / scale**2).mean() * scale**2)
-
-
-def means_of(points: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArray:
-    """The mean of the points of every label, by mass."""
-    total = np.bincount(labels, weights=mass)
-    return sums_by_label(points * mass[:, None], labels) / total[:, None]
-
-
-def sums_by_label(points: FloatArray, labels: IntArray, count: int = 0) -> FloatArray:
-    """The sum of the points of every label, of which there are at least `count`."""
-    sums = np.zeros((max(count, int(labels.max()) + 1), points.shape[1]))
-    # Writeable, although nothing is written: for read-only arrays it would be compiled once more.
-    _kernels.add_by_label(np.require(points, np.float64, ["C", "W"]), labels, sums)
-    return sums
+def distances_from(points: FloatArray, squares: FloatArray, chosen: Sequence[int] | IntArray) -> FloatArray:
+    """Squared distances of some of the points to all of them; `squares` are those of all points to 0."""
+    return np.maximum(-2.0 * (points[chosen] @ points.T) + squares[chosen][:, None] + squares, 0.0)

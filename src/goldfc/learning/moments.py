@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray
 
+# Squared differences of larger values would leave the range of floating-point numbers.
+LARGEST_VALUE = 1e100
 # What varies by less, relative to its values, is constant up to rounding.
 ROUNDING = 1e-10
 

@@ -1,10 +1,9 @@
-"""How many clusters? A curve over k of fit against simplicity, and a short list of what it speaks for.
+"""How many clusters? For every kind of cluster a curve over k, and a short list of what the curves speak for.
 
-For every k, one mixture: started from Ward's tree of the micro-clusters, cut at k, so that there is no luck in it. Its
-evidence is the Bayesian information criterion, of clusters that are all of one size or of clusters with a size each,
-whichever is larger: without the second, a wide cluster would be cut into several of the common size. A micro-cluster
-stands for many rows that are much alike: counted as one observation it would weigh too little, as all its rows far too
-much.
+Of mixtures, for every k: one fit from Ward's trees of the micro-clusters, cut at k, so that there is no luck in it. Its
+evidence is the Bayesian information criterion: of clusters that share a covariance, all of one size or with a size
+each, and of clusters with a covariance each. A micro-cluster stands for many rows that are much alike: counted as one
+observation it would weigh too little, as all its rows far too much. Of linkage: how clear the gaps are.
 """
 
 import math
@@ -12,37 +11,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
-from sklearn.metrics import euclidean_distances
 
 from goldfc._types import FloatArray
+from goldfc.learning.linkage import SpanningTree, gap_of_linkage, link
+from goldfc.learning.micro_clusters import MicroClusters
 from goldfc.learning.mixture import (
     AT_REST,
     MAX_STEPS,
-    MicroClusters,
+    MOST_FOR_OWN,
+    NOTHING,
     Mixture,
-    covariance_inside,
-    covariance_of_all,
     fit_mixture,
-    solve,
-    standardized,
+    shared_covariance,
+    shares_and_sum,
+    squared_distances,
+    squares_between,
+    start_points,
     whiten,
 )
-from goldfc.learning.thinning import grow_tree
+from goldfc.learning.ward import grow_tree
 
-# How many observations a micro-cluster counts as.
-OBSERVATIONS = 1.6
+# How many observations a micro-cluster counts as; where there are categories, one tells more.
+OBSERVATIONS, OBSERVATIONS_WITH_CATEGORIES = 1.6, 4.0
 # A cluster's own size is held to the common one as if so many more micro-clusters had that.
 HELD = 1.0
-# The mass of a cluster that has lost all its micro-clusters.
-NOTHING = 1e-300
 # Every k up to here is tried; above, steps of an eighth, and then every k around the best.
 EVERY_ONE_UP_TO = 12
 MOST = 100
 # No k beyond this many times the best one so far is tried.
 FAR_ENOUGH = 3.0
+# Gaps around fewer micro-clusters than this, in the mean, may be there by chance; and how unequal clusters may grow.
+MICRO_EACH, LIMIT = 8, 0.3
 SHORT_LIST = 3
 NEARLY_ALL = 0.9
+
+Curve = dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ class Candidate:
 class Proposal:
     """The evidence for every number of clusters that was tried, and the short list, best first."""
 
-    n_clusters: tuple[int, ...]  # ascending, from 1 on
-    evidence: tuple[float, ...]  # per observation; larger is better, differences count
+    n_clusters: tuple[int, ...]  # ascending
+    evidence: tuple[float, ...]  # larger is better; per observation, or of linkage how clear the gaps are, up to 1
     candidates: tuple[Candidate, ...]
 
     @property
@@ -67,34 +70,101 @@ class Proposal:
         return self.candidates[0].n_clusters
 
 
-def propose(micro: MicroClusters) -> Proposal:
+def proposal_of(curve: Curve, candidates: tuple[Candidate, ...]) -> Proposal:
+    """One curve, for people to look at, and the short list."""
+    tried = tuple(sorted(curve))
+    return Proposal(tried, tuple(curve[k] for k in tried), candidates)
+
+
+# --- gaps ---
+
+
+def gap_curve(tree: SpanningTree, mass: FloatArray) -> Curve:
+    """How clear the gaps between k clusters are, for every k from 2 on."""
+    linkage = link(tree, mass, LIMIT)
+    most = min(MOST, len(mass) // MICRO_EACH)
+    return {k: gap_of_linkage(tree, mass, linkage.cut(k)) for k in range(2, max(2, most) + 1) if k <= len(mass)}
+
+
+# --- mixtures ---
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of every k: the evidence for clusters that share a covariance, and for those with one each, if that was tried."""
+
+    shared: Curve
+    own: Curve
+
+    @property
+    def curve(self) -> Curve:
+        """The better of the two."""
+        return {k: max(value, self.own.get(k, -math.inf)) for k, value in self.shared.items()}
+
+
+def weigh(micro: MicroClusters) -> Evidence:
     """Try numbers of clusters until more do not help."""
     most = min(MOST, micro.distinct, max(2, len(micro.centroids) // 2))
-    curve = climb(evidence_for(standardized(micro)[0]), most)
-    tried = tuple(sorted(curve))
-    return Proposal(tried, tuple(curve[k] for k in tried), short_list(curve))
+    shared, own = evidence_for(micro)
+    first = climb(shared, most)
+    if micro.scatter.ndim == 1 or micro.centroids.shape[1] > MOST_FOR_OWN:
+        return Evidence(first, {})
+    return Evidence(first, climb(own, most))
 
 
-def evidence_for(micro: MicroClusters) -> Callable[[int], float]:
-    """A function of k: the criterion of the better of two mixtures, per observation, with or without own sizes.
+def price_of(micro: MicroClusters) -> float:
+    """What one more parameter must gain, by the Bayesian information criterion."""
+    each = OBSERVATIONS_WITH_CATEGORIES if micro.levels else OBSERVATIONS
+    observations = min(each * len(micro.mass), micro.total_mass)
+    return math.log(max(observations, 2.0)) / observations
 
-    Their starts are two trees: one of the features as they are, one with all correlations undone.
+
+def own_parameters(n_clusters: int, n_numbers: int) -> float:
+    """How many more parameters there are when every cluster has a covariance of its own."""
+    return (n_clusters - 1) * n_numbers * (n_numbers + 1) / 2.0
+
+
+def evidence_for(micro: MicroClusters) -> tuple[Callable[[int], float], Callable[[int], float]]:
+    """Two functions of k: the evidence for clusters that share a covariance, and for those with one each."""
+    n_numbers, price = micro.centroids.shape[1], price_of(micro)
+    trees = [grow_tree(start_points(micro, trust), micro.mass) for trust in (0.0, 1.0)]
+
+    def best(n_clusters: int, *, own: bool) -> Mixture:
+        fits = [fit_mixture(micro, tree.cut(n_clusters), own=own) for tree in trees]
+        return max(fits, key=lambda fit: fit.log_likelihood)
+
+    def shared(n_clusters: int) -> float:
+        fit, parameters = best(n_clusters, own=False), n_clusters * (n_numbers + 1) - 1
+        of_one_size = 2.0 * fit.log_likelihood - price * parameters
+        if micro.levels:
+            return of_one_size + worth_of_categories(micro, fit, price)
+        return float(max(of_one_size, 2.0 * fit_with_sizes(micro, fit) - price * (parameters + n_clusters - 1)))
+
+    def own(n_clusters: int) -> float:
+        fit = best(n_clusters, own=True)
+        parameters = n_clusters * (n_numbers + 1) - 1 + own_parameters(n_clusters, n_numbers)
+        return 2.0 * fit.log_likelihood - price * parameters + worth_of_categories(micro, fit, price)
+
+    return shared, own
+
+
+def worth_of_categories(micro: MicroClusters, fit: Mixture, price: float) -> float:
+    """What is to be added for the price of levels. A category that is not worth it counts as common to all clusters.
+
+    Its gain: by how much the likelihood is larger because clusters have shares of their own.
     """
-    n_features = micro.centroids.shape[1]
-    points = (micro.centroids, whiten(micro.centroids, covariance_of_all(micro)))
-    trees = [grow_tree(those, micro.mass) for those in points]
-    observations = float(min(OBSERVATIONS * len(micro.centroids), micro.total_mass))
-    price = math.log(observations) / observations
-
-    def evidence(n_clusters: int) -> float:
-        fits = [fit_mixture(micro, tree.cut(n_clusters)) for tree in trees]
-        best = max(fits, key=lambda fit: fit.log_likelihood)
-        parameters = n_clusters * (n_features + 1) - 1
-        of_one_size = 2.0 * best.log_likelihood - price * parameters
-        of_own_sizes = 2.0 * fit_with_sizes(micro, best) - price * (parameters + n_clusters - 1)
-        return float(max(of_one_size, of_own_sizes))
-
-    return evidence
+    weight = fit.memberships * micro.mass[:, None]
+    usual = np.maximum(micro.usual_shares, NOTHING)
+    gain = (2.0 * (weight.T @ micro.shares) * np.log(fit.clusters.shares / usual)).sum(axis=0) / micro.total_mass
+    total, first = 0.0, 0
+    for levels in micro.levels:
+        own = slice(first, first + levels)
+        free = float((micro.usual_shares[own] > 0.0).sum() - 1)
+        of_all = float(gain[own].sum())
+        worth = of_all - price * (len(fit.clusters.mass) - 1) * free
+        total += max(worth, 0.0) - of_all - price * free
+        first += levels
+    return total
 
 
 def fit_with_sizes(micro: MicroClusters, mixture: Mixture) -> float:
@@ -103,29 +173,36 @@ def fit_with_sizes(micro: MicroClusters, mixture: Mixture) -> float:
     EM goes on from the mixture, in the space where its covariance is round; that stays as it is.
     """
     memberships = mixture.memberships
-    mass, means = clusters_of(micro.centroids, micro.mass, memberships)
-    covariance = covariance_inside(micro, means, mass, trust=1.0)
-    _, log_determinant, spread = solve(covariance, means, micro)
+    mass, means = clusters_at(micro.centroids, micro.mass, memberships)
+    covariance = shared_covariance(micro, means, mass)
+    _, log_determinant = squared_distances(means[:1], means[:1], covariance)
+    spread = trace_of(covariance, micro.all_scatter)
     points = whiten(micro.centroids, covariance)
     within = (spread - float(micro.mass @ (points**2).sum(axis=1))) / micro.total_mass
     usual = (spread - float(mass @ (whiten(means, covariance) ** 2).sum(axis=1))) / micro.total_mass
     before = log_likelihood = -math.inf
     for _ in range(MAX_STEPS):
-        mass, means = clusters_of(points, micro.mass, memberships)
+        mass, means = clusters_at(points, micro.mass, memberships)
         # The squared distance of a row from a mean: that of its micro-centroid, and its own from this.
-        apart = euclidean_distances(points, means, squared=True) + within
+        apart = squares_between(points, means) + within
         sizes = sizes_of((memberships * apart).T @ micro.mass / mass - usual, mass, points.shape)
-        logits = np.log(mass / micro.total_mass) - 0.5 * (apart / sizes + points.shape[1] * np.log(sizes))
-        top = logsumexp(logits, axis=1)
-        memberships = np.exp(logits - top[:, None])
-        log_likelihood = float(micro.mass @ top) / micro.total_mass - 0.5 * log_determinant
+        log_density = np.log(mass / micro.total_mass) - 0.5 * (apart / sizes + points.shape[1] * np.log(sizes))
+        memberships, each = shares_and_sum(log_density)
+        log_likelihood = float(micro.mass @ each) / micro.total_mass - 0.5 * float(log_determinant)
         if log_likelihood - before < AT_REST:
             break
         before = log_likelihood
     return log_likelihood
 
 
-def clusters_of(points: FloatArray, mass: FloatArray, memberships: FloatArray) -> tuple[FloatArray, FloatArray]:
+def trace_of(covariance: FloatArray, scatter: FloatArray) -> float:
+    """The trace of P S, with P the inverse of the covariance."""
+    if covariance.ndim == 1:
+        return float((scatter / covariance).sum())
+    return float(np.trace(np.linalg.solve(covariance, scatter)))
+
+
+def clusters_at(points: FloatArray, mass: FloatArray, memberships: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The mass of every cluster, never quite nothing, and its mean."""
     total = np.maximum(memberships.T @ mass, NOTHING)
     return total, (memberships.T @ (points * mass[:, None])) / total[:, None]
@@ -141,7 +218,10 @@ def sizes_of(excess: FloatArray, mass: FloatArray, shape: tuple[int, ...]) -> Fl
     return np.asarray(1.0 + mass / (mass + held) * excess / n_features)
 
 
-def climb(evidence: Callable[[int], float], most: int) -> dict[int, float]:
+# --- which k are tried, and what the curve speaks for ---
+
+
+def climb(evidence: Callable[[int], float], most: int) -> Curve:
     """The evidence for small k, for ever larger steps until far beyond the best, and for all around the best."""
     curve = {1: evidence(1)}
     k = 2
@@ -154,23 +234,23 @@ def climb(evidence: Callable[[int], float], most: int) -> dict[int, float]:
     return curve
 
 
-def around(best: int, curve: dict[int, float]) -> range:
+def around(best: int, curve: Curve) -> range:
     """All numbers between the neighbours of the best one."""
     below, above = [k for k in curve if k < best], [k for k in curve if k > best]
     return range(max(below, default=best), min(above, default=best) + 1)
 
 
-def best_of(curve: dict[int, float]) -> int:
+def best_of(curve: Curve) -> int:
     """Where the evidence is largest; 1 only where nothing else was tried, for that would be no clustering."""
     return max((k for k in curve if k > 1), key=lambda k: curve[k], default=1)
 
 
-def short_list(curve: dict[int, float]) -> tuple[Candidate, ...]:
-    """The best, other peaks of the curve, and the coarsest that is nearly as good."""
+def short_list(curve: Curve) -> tuple[Candidate, ...]:
+    """Of mixtures: the best, other peaks of the curve, and the coarsest that is nearly as good."""
     best = best_of(curve)
     if best == 1:
         return (Candidate(1, "all micro-clusters are the same"),)
-    if curve[best] <= curve[1]:
+    if curve[best] <= curve.get(1, -math.inf):
         why = "the best of two or more, but a single cluster fits as well: there may be nothing to find"
         return (Candidate(best, why),)
     others = [k for k in sorted(peaks(curve), key=lambda k: -curve[k]) if k != best]
@@ -182,7 +262,7 @@ def short_list(curve: dict[int, float]) -> tuple[Candidate, ...]:
     return tuple(Candidate(k, reason) for k, reason in reasons.items())
 
 
-def peaks(curve: dict[int, float]) -> list[int]:
+def peaks(curve: Curve) -> list[int]:
     """Numbers of clusters, from 2 on, with more evidence than both neighbours that were tried."""
     tried = sorted(curve)
     return [

@@ -1,40 +1,22 @@
-"""The client's side: summarise its own rows, and label them once the model is back."""
+"""The site's side: summarise its own rows, and label them once the model is back."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NoReturn
 
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadMessage, BadRows
-from goldfc.learning.competition import LARGEST_VALUE
-from goldfc.protocol.finding import (
-    WHEN_MANY,
-    Blocks,
-    ends_of,
-    find_micro_clusters,
-    measure,
-    moments_of,
-    renamed,
-    shape_of,
-    unit_scale,
-)
+from goldfc.learning.moments import LARGEST_VALUE
+from goldfc.protocol.finding import ends_of, find, measure, moments_of, renamed, shape_of, unit_of
+from goldfc.protocol.label import label
 from goldfc.protocol.message import Message, Model, Summary, Task
 from goldfc.protocol.privacy import grid_of, merge_small, refuse_too_few, suppressed
 from goldfc.protocol.rows import RowSource, as_source, blocks_of
 from goldfc.protocol.terms import UNNAMED, Terms
 
 Part = Literal["mass", "shape"]
-
-
-@dataclass(frozen=True)
-class Membership:
-    """Which row is in which micro-cluster. It is private: no message has a place for it."""
-
-    client: str
-    micro_clusters: RowLabels
-    digest: str  # of the summary that left
 
 
 def summarize(
@@ -45,69 +27,43 @@ def summarize(
     *,
     withhold: Collection[Part] = (),
     terms: Terms = UNNAMED,
-    blocks: Blocks = WHEN_MANY,
-) -> tuple[Summary, Membership]:
-    """FCPL: find the micro-clusters of a client's rows; a few facts of each may leave, the membership stays.
+) -> tuple[Summary, RowLabels]:
+    """Find the micro-clusters of a site's rows; a few facts of each may leave, which row is in which stays.
 
-    A client may `withhold` mass or shape, whatever the task asks for. Many rows are learned in `blocks`.
+    A site may `withhold` mass or shape, whatever the task asks for.
 
-    Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid. Learning
-    takes such clusters out, but the last epoch can leave some.
+    Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
     """
     source = checked(rows, client)
     n_rows = source.shape[0]
     moments = moments_of(source)
-    to_unit = unit_scale(moments, task.scaling, terms)
-    found = find_micro_clusters(source, to_unit, task, rng, blocks)
-    labels, micro = found.labels, measure(source, found.labels)
+    to_unit = unit_of(moments, task.scaling, terms)
+    labels = find(source, to_unit, task, rng)
+    micro = measure(source, labels)
     if task.smallest > 1:
         refuse_too_few(n_rows, task.smallest, client)
         ends = ends_of(source, labels, grid_of(moments, terms))
         into = merge_small(micro, ends, to_unit(micro.mean), task.smallest)
         labels, micro = renamed(labels, into), micro.merged(into)
-    centroids = micro.mean if found.centroids is None or task.smallest > 1 else found.centroids
+    numbers = terms.layout(source.shape[1]).numbers
     summary = Summary(
         client,
-        centroids,
+        micro.mean,
         mass=micro.size if task.mass and "mass" not in withhold else None,
-        shape=shape_of(source, labels, centroids) if task.shape and "shape" not in withhold else None,
-        moments=moments if task.scaling == "own" else None,
+        shape=shape_of(source, labels, micro.mean, numbers) if task.shape and "shape" not in withhold else None,
+        moments=moments if task.scaling == "pooled" else None,
         smallest=task.smallest,
-        blocks=found.blocks,
         terms=terms,
     )
     if task.smallest > 1:
         summary = suppressed(summary, source, moments)
-    return summary, Membership(client, labels, summary.to_message().digest)
-
-
-def label(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
-    """The global cluster of every row, and how certain it is: both are those of its own micro-cluster."""
-    labels, certainty = label_micro_clusters(membership, model)
-    return labels[membership.micro_clusters], certainty[membership.micro_clusters]
-
-
-def label_micro_clusters(membership: Membership, model: Model) -> tuple[IntArray, FloatArray]:
-    """The global cluster of every micro-cluster of one client, and how certain it is."""
-    own = model.own(membership.client)
-    if model.digest_of(membership.client) != membership.digest:
-        raise BadMessage(
-            f"The model was made from another summary of client {membership.client!r} than the one that its rows were "
-            "last summarised in; hand in that one, or ask for the model that was made from it."
-        )
-    if own.stop - own.start <= membership.micro_clusters.max():
-        raise BadMessage(
-            f"The model has {own.stop - own.start} micro-clusters of client {membership.client!r}, and more were sent; "
-            "whoever made it did not make it from that summary."
-        )
-    return model.micro_labels[own], model.micro_certainty[own]
+    return summary, labels
 
 
 def checked(rows: FloatArray | RowSource, client: str) -> RowSource:
-    """Rows as the learner needs them, or a sentence that says what is wrong with them."""
+    """Rows as they can be learned from, or a sentence that says what is wrong with them."""
     if isinstance(rows, np.ndarray):
-        # Writeable, although nothing is written: for read-only arrays everything would be compiled once more.
-        rows = np.require(rows, np.float64, ["C", "W"])
+        rows = np.require(rows, np.float64, ["C"])
         if rows.ndim != 2:
             refuse_shape(rows.shape, client)
     source = as_source(rows)
@@ -136,59 +92,57 @@ class Client:
     def __init__(
         self,
         name: str,
-        rows: FloatArray | RowSource,
+        rows: FloatArray,
         rng: np.random.Generator,
         *,
         withhold: Collection[Part] = (),
         terms: Terms = UNNAMED,
-        blocks: Blocks = WHEN_MANY,
     ) -> None:
         self.name = name
         self._rows = rows
         self._rng = rng
         self._withhold = withhold
         self._terms = terms
-        self._blocks = blocks
-        self._membership: Membership | None = None
-        self._by_micro_cluster: tuple[IntArray, FloatArray] | None = None
+        self._micro_clusters: RowLabels | None = None
+        self._model: Model | None = None
 
     @property
-    def membership(self) -> Membership:
-        """Which row is in which micro-cluster; private, and known once the client has summarised."""
-        if self._membership is None:
+    def micro_clusters(self) -> RowLabels:
+        """Which row is in which micro-cluster; private, and known once the site has summarised."""
+        if self._micro_clusters is None:
             raise BadMessage(f"Client {self.name!r} has not summarised its rows yet.")
-        return self._membership
+        return self._micro_clusters
 
     @property
     def labels(self) -> IntArray:
         """The global cluster of every row, once the model has come."""
-        return self._labelled()[0][self.membership.micro_clusters]
+        return self._labelled[0]
 
     @property
     def certainty(self) -> FloatArray:
         """How certain the label of every row is, in [0, 1]."""
-        return self._labelled()[1][self.membership.micro_clusters]
+        return self._labelled[1]
 
+    @cached_property
     def _labelled(self) -> tuple[IntArray, FloatArray]:
-        if self._by_micro_cluster is None:
+        if self._model is None:
             raise BadMessage(f"Client {self.name!r} has not received a model yet.")
-        return self._by_micro_cluster
+        return label(self._rows, self._model)
 
     def answer(self, message: Message) -> Message | None:
         """Summarise when asked to; label when the model comes. Labels stay here, so a model gets no answer."""
         if message.kind == Task.KIND:
-            task = Task.from_message(message)
-            summary, self._membership = summarize(
+            summary, self._micro_clusters = summarize(
                 self._rows,
                 self.name,
-                task,
+                Task.from_message(message),
                 self._rng,
                 withhold=self._withhold,
                 terms=self._terms,
-                blocks=self._blocks,
             )
             return summary.to_message()
         if message.kind == Model.KIND:
-            self._by_micro_cluster = label_micro_clusters(self.membership, Model.from_message(message))
+            self._model = Model.from_message(message)
+            self.__dict__.pop("_labelled", None)
             return None
         raise BadMessage(f"Client {self.name!r} has no answer to a message of kind {message.kind!r}.")

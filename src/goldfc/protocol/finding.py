@@ -1,44 +1,35 @@
-"""From rows to micro-clusters, and what is known of each: at once, or where rows are many in blocks."""
+"""From rows to micro-clusters, and what is known of each; rows may be more than fit into memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.learning.blocks import BLOCK, learn_in_blocks, nearest
-from goldfc.learning.competition import compete
-from goldfc.learning.mixture import form_of_shape, scatter_of, sums_by_label
+from goldfc.learning.k_means import find_micro_clusters, sums_by_label
+from goldfc.learning.micro_clusters import form_of_shape, scatter_of
 from goldfc.learning.moments import Moments, pool_moments
-from goldfc.learning.thinning import thin
 from goldfc.protocol.message import Scaling, Task
 from goldfc.protocol.rows import RowSource, blocks_of
-from goldfc.protocol.terms import Terms, ranges_of, with_fixed_scales
+from goldfc.protocol.terms import Terms, ranges_of
 
-Transform = Callable[[FloatArray], FloatArray]
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """When rows are learned in blocks: if there are more than `most_at_once`.
-
-    Blocks are learned side by side if `n_jobs` says so; the result does not hang on that.
-    """
-
-    most_at_once: int = 10_000
-    n_jobs: int | None = None
-
-
-WHEN_MANY = Blocks()
+# Two rows with different levels of a category are as far apart as two whose numbers differ by so many deviations. More
+# would make micro-clusters of combinations of levels; less does little harm.
+DIFFERENT_LEVELS = 1.0
+# All categories together count no more than the numbers, or than so many numbers.
+FEWEST_NUMBERS = 3
 
 
 @dataclass(frozen=True)
-class Found:
-    """The micro-cluster of every row; `blocks` is how many blocks the rows were learned in (0: at once)."""
+class Unit:
+    """The scale that rows are learned in: numbers of about the same spread, and categories that do not outweigh them."""
 
-    labels: RowLabels
-    blocks: int = 0
-    centroids: FloatArray | None = None  # as the competition left them; None: they are still to be measured
+    centre: FloatArray  # (features,)
+    scale: FloatArray  # (features,)
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Rows in this scale."""
+        return np.asarray((rows - self.centre) / self.scale)
 
 
 def moments_of(source: RowSource) -> Moments:
@@ -46,64 +37,38 @@ def moments_of(source: RowSource) -> Moments:
     return pool_moments([Moments.of(rows) for _, rows in blocks_of(source)])
 
 
-def unit_scale(moments: Moments, scaling: Scaling, terms: Terms) -> Transform:
-    """How rows are brought to the scale they are learned in: all features of about the same spread."""
-    if scaling == "given":
-        return lambda rows: rows
-    if scaling == "ranges":
+def unit_of(moments: Moments, scaling: Scaling, terms: Terms) -> Unit:
+    """The scale of rows with such moments."""
+    layout, n_features = terms.layout(len(moments.mean)), len(moments.mean)
+    centre, scale = np.zeros(n_features), np.ones(n_features)
+    if scaling == "pooled":
+        centre, scale = moments.mean, moments.scale
+    elif scaling == "ranges":
         low, high = ranges_of(terms)
-        return lambda rows: np.asarray((rows - low) / (high - low))
-    scale = with_fixed_scales(moments.scale, terms)
-    return lambda rows: np.asarray((rows - moments.mean) / scale)
+        centre, scale = low, high - low
+    if not layout.categories:
+        return Unit(centre, scale)
+    usual = float((moments.variance / scale**2)[layout.numbers].mean()) if len(layout.numbers) else 0.0
+    usual = usual or 1.0
+    centre, scale = centre.copy(), scale.copy()
+    # Yes or no is one feature of two.
+    features = np.concatenate(layout.categories)
+    twice = np.concatenate([np.full(len(own), 2.0 if len(own) == 1 else 1.0) for own in layout.categories])
+    weight = 0.5 * DIFFERENT_LEVELS * usual
+    total = weight * float(twice @ moments.variance[features])
+    limit = usual * max(len(layout.numbers), FEWEST_NUMBERS)
+    weight *= min(1.0, limit / total) if total > 0.0 else 1.0
+    centre[features], scale[features] = 0.0, 1.0 / np.sqrt(weight * twice)
+    return Unit(centre, scale)
 
 
-def find_micro_clusters(
-    source: RowSource, to_unit: Transform, task: Task, rng: np.random.Generator, blocks: Blocks
-) -> Found:
-    """At once or in blocks."""
-    if source.shape[0] > blocks.most_at_once:
-        return find_in_blocks(source, to_unit, task, rng, blocks.n_jobs)
-    return find_at_once(source, to_unit, task, rng)
-
-
-def find_at_once(source: RowSource, to_unit: Transform, task: Task, rng: np.random.Generator) -> Found:
-    """The paper's FCPL on all rows; what it leaves is merged if it is more than wanted."""
+def find(source: RowSource, to_unit: Unit, task: Task, rng: np.random.Generator) -> RowLabels:
+    """The micro-cluster of every row: as many as the task wants, if so many rows differ."""
     n_rows = source.shape[0]
-    rows = to_unit(source.read(0, n_rows))
-    outcome = compete(rows, task.learning.candidates(n_rows), task.learning, rng)
-    if outcome.n_clusters <= task.limit(n_rows):
-        return Found(outcome.labels.astype(np.int32), centroids=outcome.centroids if task.scaling == "given" else None)
-    into = thin(outcome.centroids, np.bincount(outcome.labels).astype(np.float64), task.limit(n_rows))
-    return Found(into[outcome.labels].astype(np.int32))
-
-
-def find_in_blocks(
-    source: RowSource, to_unit: Transform, task: Task, rng: np.random.Generator, n_jobs: int | None
-) -> Found:
-    """Half of the rows, in blocks, and their micro-clusters merged; then all rows go to the nearest of these."""
-    n_rows = source.shape[0]
-    blocks = (to_unit(rows) for rows in half_of(source, *rng.spawn(1)))
-    micro = learn_in_blocks(blocks, task.learning, rng, n_jobs)
-    micro = micro.merged(thin(micro.centroids, micro.mass, task.limit(n_rows)))
-    labels = np.empty(n_rows, dtype=np.int32)
-    for where, rows in blocks_of(source):
-        labels[where] = nearest(to_unit(rows), micro.centroids)
-    return Found(without_gaps(labels, len(micro)), blocks=-(-n_rows // (2 * BLOCK)))
-
-
-def half_of(source: RowSource, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Half of the rows, in blocks: of every two, one by lot, because what alternates in a table may mean something."""
-    for _, rows in blocks_of(source, 2 * BLOCK):
-        first = np.arange(0, len(rows), 2)
-        yield rows[np.minimum(first + rng.integers(2, size=len(first)), len(rows) - 1)]
-
-
-def without_gaps(labels: RowLabels, count: int) -> RowLabels:
-    """Numbered 0, 1, ... if nobody went to some of them."""
-    used = np.zeros(count, dtype=bool)
-    for start in range(0, len(labels), 1_000_000):
-        used[labels[start : start + 1_000_000]] = True
-    return labels if used.all() else renamed(labels, np.cumsum(used) - 1)
+    labels, _ = find_micro_clusters(
+        lambda: (to_unit(rows) for _, rows in blocks_of(source)), n_rows, task.limit(n_rows), rng
+    )
+    return labels
 
 
 def renamed(labels: RowLabels, into: IntArray | RowLabels) -> RowLabels:
@@ -127,7 +92,8 @@ class Measured:
     def merged(self, into: IntArray) -> "Measured":
         """Those that go into the same one, put together."""
         size = np.bincount(into, weights=self.size)
-        return Measured(size.astype(np.int64), sums_by_label(self.mean * self.size[:, None], into) / size[:, None])
+        mean = sums_by_label(self.mean, into, len(size), self.size.astype(np.float64)) / size[:, None]
+        return Measured(size.astype(np.int64), mean)
 
 
 def labelled(source: RowSource, labels: RowLabels) -> Iterator[tuple[FloatArray, IntArray]]:
@@ -172,9 +138,12 @@ def to_grid(values: FloatArray, grid: FloatArray) -> FloatArray:
     return np.asarray(np.round(values / grid) * grid)
 
 
-def shape_of(source: RowSource, labels: RowLabels, centroids: FloatArray) -> FloatArray:
-    """How rows lie around their own micro-centroids, in the mean: a covariance, or with many features variances."""
-    scatter = np.zeros(form_of_shape(source.shape[1]))
+def shape_of(source: RowSource, labels: RowLabels, centroids: FloatArray, numbers: IntArray) -> FloatArray | None:
+    """How the numbers of rows lie around their micro-centroids, in the mean: a covariance, or with many variances."""
+    if not len(numbers):
+        return None
+    scatter = np.zeros(form_of_shape(len(numbers)))
+    centres = centroids[:, numbers]
     for rows, own in labelled(source, labels):
-        scatter += scatter_of(rows, centroids, own)
+        scatter += scatter_of(rows[:, numbers], centres, own)
     return scatter / source.shape[0]

@@ -22,17 +22,18 @@ from pydantic import ValidationError
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
-from goldfc.learning.competition import LARGEST_VALUE, Learning
-from goldfc.learning.granularity import Levels
-from goldfc.learning.mixture import diagonal_of, form_of_shape
-from goldfc.learning.moments import Moments
+from goldfc.learning.levels import Levels
+from goldfc.learning.judge import KINDS, Kind
+from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
+from goldfc.learning.moments import LARGEST_VALUE, Moments
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.protocol.terms import UNNAMED, Terms, as_facts, first_complaint
 
-Scaling = Literal["given", "own", "ranges"]
+Scaling = Literal["pooled", "ranges", "given"]
 
 # More rows than this in one micro-cluster are no data, but an attempt to outweigh everybody else.
 LARGEST_MASS = 10**8
+LARGEST_TOTAL = 1e15
 # How far a shape may be from symmetric, and from having no negative variance in any direction: rounding.
 ROUNDING = 1e-9
 # Numbers below this have fewer digits than others, and are as good as zero.
@@ -96,66 +97,45 @@ def canonical_json(value: object) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """What the server asks of every client: how to learn, how fine to stay, and what to tell of each micro-cluster.
+    """What the server asks of every site: how fine to stay, and what to tell of each micro-cluster.
 
-    `most` is the largest number of micro-clusters (None: as many as learning leaves), and `rows_each` how many rows
-    there must be for each of them, in the mean. Rows may be learned from as they are `given`, or each client brings
-    them to its `own` scale, or to the agreed `ranges`. With `smallest` above 1 no micro-cluster has fewer rows, and
-    what leaves is rounded: see `privacy`.
+    `most` is the largest number of micro-clusters, and `rows_each` how many rows there must be for each of them, in the
+    mean. Each site brings its rows to the scale of its own spread (the server pools them), or to the agreed `ranges`, or
+    leaves them as `given`. With `smallest` above 1 no micro-cluster has fewer rows, and what leaves is rounded: see
+    `privacy`.
     """
 
-    learning: Learning
-    most: int | None = None
-    rows_each: int = 1
-    mass: bool = False
-    shape: bool = False
-    scaling: Scaling = "given"
+    most: int = 100
+    rows_each: int = 5
+    mass: bool = True
+    shape: bool = True
+    scaling: Scaling = "pooled"
     smallest: int = 1
 
     KIND = "summarize"
 
     def __post_init__(self) -> None:
-        """Refuse what no client could do."""
-        if self.most is not None and not (isinstance(self.most, numbers.Integral) and self.most >= 1):
-            raise BadSettings(f"most must be a whole number from 1 on, or None for no limit, got {self.most!r}.")
-        if not (isinstance(self.rows_each, numbers.Integral) and self.rows_each >= 1):
-            raise BadSettings(f"rows_each must be a whole number from 1 on, got {self.rows_each!r}.")
+        """Refuse what no site could do."""
+        for name in ("most", "rows_each", "smallest"):
+            value = getattr(self, name)
+            if not (isinstance(value, numbers.Integral) and value >= 1):
+                raise BadSettings(f"{name} must be a whole number from 1 on, got {value!r}.")
         if self.scaling not in get_args(Scaling):
             raise BadSettings(f"scaling must be one of {', '.join(get_args(Scaling))}, got {self.scaling!r}.")
-        if not (isinstance(self.smallest, numbers.Integral) and self.smallest >= 1):
-            raise BadSettings(f"smallest must be a whole number from 1 on, got {self.smallest!r}.")
 
     def limit(self, n_rows: int) -> int:
-        """How many micro-clusters a client with so many rows may have."""
-        return max(1, min(self.most or n_rows, n_rows // self.rows_each))
+        """How many micro-clusters a site with so many rows may have."""
+        return max(1, min(self.most, n_rows // self.rows_each))
 
     def to_message(self) -> Message:
         """As it travels."""
-        return Message(
-            self.KIND,
-            facts={
-                "learning_rate": self.learning.learning_rate,
-                "initial_fraction": self.learning.initial_fraction,
-                "max_epochs": self.learning.max_epochs,
-                "most": self.most,
-                "rows_each": self.rows_each,
-                "mass": self.mass,
-                "shape": self.shape,
-                "scaling": self.scaling,
-                "smallest": self.smallest,
-            },
-        )
+        return Message(self.KIND, facts=asdict(self))
 
     @classmethod
     def from_message(cls, message: Message) -> "Task":
         """Read it back; settings out of range are refused as they are anywhere else."""
         with message.read_as(cls.KIND):
-            own = {name: message.facts[name] for name in TASK_FACTS}
-            learning = {name: value for name, value in message.facts.items() if name not in own}
-            return cls(Learning(**learning), **own)
-
-
-TASK_FACTS = ("most", "rows_each", "mass", "shape", "scaling", "smallest")
+            return cls(**message.facts)
 
 
 @dataclass(frozen=True)
@@ -169,11 +149,10 @@ class Summary:
     client: str
     centroids: FloatArray  # (micro-clusters, features)
     mass: IntArray | None = None  # (micro-clusters,) rows in each
-    shape: FloatArray | None = None  # (features, features), or with many features (features,); see `finding`
+    shape: FloatArray | None = None  # of numbers: (numbers, numbers), or with many (numbers,); see `finding`
     moments: Moments | None = None
     smallest: int = 1
     terms: Terms = UNNAMED
-    blocks: int = 0  # that the rows were learned in; 0: all at once
 
     KIND = "summary"
 
@@ -203,6 +182,11 @@ class Summary:
             self._check_moments(self.moments)
 
     @property
+    def layout(self) -> Layout:
+        """Which features are numbers."""
+        return self.terms.layout(self.centroids.shape[1])
+
+    @property
     def rows(self) -> float | None:
         """How many rows it stands for, if it tells."""
         if self.mass is not None:
@@ -229,7 +213,7 @@ class Summary:
         return mass.astype(np.int64)
 
     def _checked_shape(self, shape: FloatArray) -> FloatArray:
-        wanted = form_of_shape(self.centroids.shape[1])
+        wanted = form_of_shape(len(self.layout.numbers))
         if shape.shape != wanted:
             raise BadMessage(
                 f"The summary of client {self.client!r} must hold a shape of {' x '.join(map(str, wanted))} numbers; "
@@ -281,7 +265,7 @@ class Summary:
         mass = np.full(len(self.centroids), float(self.smallest)) if self.mass is None else self.mass
         told = mass @ (self.centroids - moments.mean) ** 2
         if self.shape is not None:
-            told = told + moments.count * diagonal_of(self.shape)
+            told[self.layout.numbers] += moments.count * diagonal_of(self.shape)
         steps = np.array([column.step or 0.0 for column in self.terms.features] or [0.0])
         slack = moments.count * (0.1 * moments.scale + 4.0 * steps) ** 2
         return bool((told <= 2.0 * moments.squares + slack).all())
@@ -292,8 +276,6 @@ class Summary:
         facts: dict[str, Any] = {"client": self.client}
         if self.smallest > 1:
             facts["smallest"] = self.smallest
-        if self.blocks:
-            facts["blocks"] = self.blocks
         if self.terms != UNNAMED:
             facts["terms"] = as_facts(self.terms)
         if self.moments is not None:
@@ -316,15 +298,16 @@ class Summary:
                 shape=arrays.get("shape"),
                 moments=None if count is None else Moments(float(count), arrays["mean"], arrays["squares"]),
                 smallest=facts.get("smallest", 1),
-                blocks=facts.get("blocks", 0),
                 terms=Terms.model_validate(facts.get("terms", {})),
             )
 
 
 def is_covariance(shape: FloatArray) -> bool:
-    """Whether there are rows that lie like this, up to rounding."""
+    """Whether there are rows that lie like this, up to rounding; of several covariances, whether all are such."""
     if shape.ndim == 1:
         return bool((shape >= 0.0).all())
+    if shape.ndim == 3:
+        return all(map(is_covariance, shape))
     variance = np.abs(np.diagonal(shape))
     scale = np.where(variance > FEWER_DIGITS, np.sqrt(variance), 1.0)
     with np.errstate(over="ignore"):
@@ -340,32 +323,47 @@ def can_be_undone(covariance: FloatArray) -> bool:
     if covariance.ndim == 1:
         return bool((covariance > 0.0).all())
     try:
-        np.linalg.cholesky(covariance)
+        np.linalg.cholesky(covariance)  # of several at once, if there are several
     except np.linalg.LinAlgError:
         return False
     return True
 
 
 @dataclass(frozen=True)
+class Prototypes:
+    """Points whose neighbourhood a cluster is, where it is not convex: merged micro-centroids of all sites."""
+
+    points: FloatArray  # (prototypes, features)
+    labels: IntArray  # (prototypes,)
+    mass: FloatArray  # (prototypes,)
+
+
+@dataclass(frozen=True)
 class Model:
     """All that comes back: the global clusters, and which of them each micro-cluster belongs to.
 
-    Micro-clusters are in the order of `clients`, then in the order in which the client sent them. It goes to every
-    client, so that each learns the others' names, how many micro-clusters they sent and how these fell at every level;
-    and a global cluster that is a single micro-cluster of somebody has that centroid as its own.
+    A cluster is told by its mean (of categories: shares) and the covariance of its numbers; of the kind "linked" by
+    prototypes, and the covariance is that of rows around these. Micro-clusters are in the order of `clients`, then in
+    the order in which the site sent them. It goes to every site, so that each learns the others' names, how many
+    micro-clusters they sent and how these fell at every level; and a global cluster or a prototype that is a single
+    micro-cluster of somebody has that centroid as its own.
     """
 
+    kind: Kind
+    why: str  # this kind, in a sentence
     centroids: FloatArray  # (clusters, features)
-    covariance: FloatArray  # of rows around their centroids: (features, features), or a diagonal (features,)
-    reach: FloatArray  # (clusters,) how far from its centroid a cluster goes, in the distances of `covariance`
+    mass: FloatArray  # (clusters,) rows, as far as they count
+    covariance: FloatArray  # of numbers: (numbers,), (numbers, numbers) or (clusters, numbers, numbers)
+    reach: FloatArray  # (clusters,) how far from its centroid or prototypes a cluster goes
     clients: tuple[str, ...]
-    micro_counts: tuple[int, ...]  # micro-clusters per client
+    micro_counts: tuple[int, ...]  # micro-clusters per site
     micro_labels: IntArray  # (micro-clusters,) the global cluster of each
     micro_certainty: FloatArray  # (micro-clusters,) how sure that is, in [0, 1]
     levels: Levels  # the micro-clusters at every granularity
-    digests: tuple[str, ...]  # of every client's summary
+    digests: tuple[str, ...]  # of every site's summary
+    prototypes: Prototypes | None = None  # of the kind "linked"
     proposal: Proposal | None = None  # where nobody said how many clusters there are
-    moments: Moments | None = None  # of all rows, where clients tell theirs: the scale that was fused in
+    moments: Moments | None = None  # of all rows, where sites tell theirs
     terms: Terms = UNNAMED
 
     KIND = "model"
@@ -393,17 +391,31 @@ class Model:
         """The global cluster of each micro-cluster of one client."""
         return self.micro_labels[self.own(client)]
 
+    @property
+    def layout(self) -> Layout:
+        """Which features are numbers."""
+        return self.terms.layout(self.centroids.shape[1])
+
     def to_message(self) -> Message:
         """As it travels."""
         arrays = {
             "centroids": self.centroids,
+            "cluster_mass": self.mass,
             "covariance": self.covariance,
             "reach": self.reach,
             "micro_labels": self.micro_labels,
             "micro_certainty": self.micro_certainty,
             "levels": self.levels.labels,
         }
+        if self.prototypes is not None:
+            arrays |= {
+                "prototypes": self.prototypes.points,
+                "prototype_labels": self.prototypes.labels,
+                "prototype_mass": self.prototypes.mass,
+            }
         facts: dict[str, Any] = {
+            "cluster_kind": self.kind,
+            "why": self.why,
             "clients": list(self.clients),
             "micro_counts": list(self.micro_counts),
             "digests": list(self.digests),
@@ -426,7 +438,11 @@ class Model:
             if {name in arrays for name in ("mean", "squares")} != {count is not None}:
                 raise BadMessage("A model must hold all of count, mean and squares, or none of them.")
             model = cls(
+                kind=facts["cluster_kind"],
+                why=facts["why"],
                 centroids=arrays["centroids"],
+                mass=arrays["cluster_mass"],
+                prototypes=prototypes_from(arrays) if facts["cluster_kind"] == "linked" else None,
                 covariance=arrays["covariance"],
                 reach=arrays["reach"],
                 clients=tuple(facts["clients"]),
@@ -445,6 +461,12 @@ class Model:
         return model
 
 
+def prototypes_from(arrays: Mapping[str, NDArray[Any]]) -> Prototypes:
+    """Read them back."""
+    labels = whole_numbers(arrays["prototype_labels"])
+    return Prototypes(arrays["prototypes"], labels, arrays["prototype_mass"])
+
+
 def whole_numbers(values: NDArray[Any]) -> IntArray:
     """Labels, whatever kind of numbers they travelled as; -0 would be another way to write 0."""
     if not (~np.signbit(values) & (values < 2**31) & (values == np.floor(values))).all():
@@ -457,8 +479,12 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
     shape, micro, levels = model.centroids.shape, len(model.micro_labels), model.levels
     yield "centroids form a table", lambda: len(shape) == 2 and 0 not in shape
     yield "its columns make as many features", lambda: model.terms.n_features in (0, shape[1])
-    yield "there is one reach per cluster", lambda: model.reach.shape == shape[:1]
-    yield "the covariance has its features", lambda: model.covariance.shape in ((shape[1],), (shape[1], shape[1]))
+    yield "its kind of cluster is known", lambda: model.kind in KINDS
+    yield "there is one reach and one mass per cluster", lambda: model.reach.shape == model.mass.shape == shape[:1]
+    yield "the covariance is that of its numbers", lambda: model.covariance.shape in forms_of_covariance(model)
+    yield "masses of clusters are above 0", lambda: bool(((model.mass > 0.0) & (model.mass <= LARGEST_TOTAL)).all())
+    yield "prototypes are of the kind linked", lambda: (model.kind == "linked") == (model.prototypes is not None)
+    yield "prototypes are told like clusters", lambda: model.prototypes is None or fits(model.prototypes, shape)
     yield (
         "centroids, covariance and reach are finite",
         lambda: all(
@@ -502,6 +528,24 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
     yield "what is proposed has evidence", lambda: model.proposal is None or is_proposal(model.proposal)
 
 
+def forms_of_covariance(model: Model) -> list[tuple[int, ...]]:
+    """What a covariance may look like; a table without numbers is taken to have one that is always 0."""
+    count = max(1, len(model.layout.numbers))
+    return [(count,), (count, count), *([(len(model.centroids), count, count)] if model.kind == "own" else [])]
+
+
+def fits(prototypes: Prototypes, shape: tuple[int, ...]) -> bool:
+    """Whether prototypes are points of the same features, and every cluster has one."""
+    points, labels, mass = prototypes.points, prototypes.labels, prototypes.mass
+    return (
+        points.ndim == 2
+        and points.shape[1] == shape[1]
+        and labels.shape == mass.shape == points.shape[:1]
+        and bool((np.abs(points) <= LARGEST_VALUE).all() and ((mass > 0.0) & (mass <= LARGEST_TOTAL)).all())
+        and np.array_equal(np.unique(labels), np.arange(shape[0]))
+    )
+
+
 def is_proposal(proposal: Proposal) -> bool:
     """Whether it fits together."""
     tried = proposal.n_clusters
@@ -510,7 +554,7 @@ def is_proposal(proposal: Proposal) -> bool:
         and all(before < after for before, after in pairwise(tried))
         and all(abs(value) < LARGEST_EVIDENCE for value in proposal.evidence)
         and len(proposal.candidates) > 0
-        and all(candidate.n_clusters in tried for candidate in proposal.candidates)
+        and proposal.best in tried
     )
 
 

@@ -1,42 +1,37 @@
-"""The server's side: put all clients' micro-clusters together, and fuse them into the global clusters."""
+"""The server's side: put all sites' micro-clusters together, and make the global clusters of them."""
 
 import numbers
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadMessage, BadSettings, TooFewMicroClusters
-from goldfc.learning.consensus import Fused
-from goldfc.learning.granularity import Levels
-from goldfc.learning.mixture import (
-    MicroClusters,
-    diagonal_of,
-    means_of,
-    no_scatter,
-    round_covariance,
-    spread_around_means,
-    whiten,
-)
+from goldfc.errors import BadMessage, BadSettings
+from goldfc.learning.judge import Verdict, judge
+from goldfc.learning.k_means import k_means
+from goldfc.learning.levels import Levels
+from goldfc.learning.micro_clusters import Layout, MicroClusters, diagonal_of, means_of, no_scatter, standardized
+from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
-from goldfc.learning.proposal import Proposal, propose
-from goldfc.learning.thinning import thin
 from goldfc.protocol.federation import Port
-from goldfc.protocol.fusion import Fusion
-from goldfc.protocol.message import Model, Scaling, Summary
-from goldfc.protocol.terms import Terms, ranges_of, with_fixed_scales
+from goldfc.protocol.fusion import OneShot
+from goldfc.protocol.message import Model, Prototypes, Summary
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
 MARGIN = 3.0
-# The number of clusters is proposed from no more micro-clusters than this.
-ENOUGH_TO_PROPOSE = 5_000
-# How much of the variance of yes and no is taken to be inside clusters, besides what is measured. (With .1 some
-# combinations of values are still clusters, with 1 categories no longer tell clusters apart.)
-BLUR = 0.3
+# Micro-clusters that are too many to fuse are merged into so many.
+MERGED = 2_000
+# A cluster that is not convex is told by its prototypes; all clusters together have no more than this.
+MOST_PROTOTYPES = 1_000
+# Around prototypes rows lie so many times as wide as around their own micro-centroids, and a little more: the variance
+# of all rows times this.
+WIDER, LITTLE = 2.0, 1e-4
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,8 @@ class Round:
     model: Model
 
 
-def run_round(port: Port, n_clusters: int | None, fusion: Fusion, rng: np.random.Generator) -> Round:
-    """GOLD, whole: ask every client once, fuse what they send, and send them the model."""
+def run_round(port: Port, n_clusters: int | None, fusion: OneShot, rng: np.random.Generator) -> Round:
+    """Ask every site once, fuse what they send, and send them the model."""
     check_n_clusters(n_clusters)  # before anybody works for it
     answers = port.ask(fusion.task.to_message())
     summaries = in_order(Summary.from_message(answer) for answer in answers.values())
@@ -57,44 +52,110 @@ def run_round(port: Port, n_clusters: int | None, fusion: Fusion, rng: np.random
     return Round(summaries, model)
 
 
-def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: Fusion, rng: np.random.Generator) -> Model:
-    """Global clusters from all clients' summaries; the order in which they arrived does not matter.
+def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: OneShot, rng: np.random.Generator) -> Model:
+    """Global clusters from all sites' summaries; the order in which they arrived does not matter.
 
     With `n_clusters` None the number is proposed from the evidence, which is then part of the model.
     """
     check_n_clusters(n_clusters)
     summaries = in_order(summaries)
-    counts = tuple(len(summary.centroids) for summary in summaries)
+    layout = summaries[0].layout
     shares = shares_of(summaries, fusion.mass_cap)
-    micro = pool(summaries, by_mass=fusion.task.mass, shares=shares)
-    moments, scale = common_scale(summaries, fusion.task.scaling, shares)
-    unit = blurred(micro if scale is None else divided(micro, scale), summaries[0].terms)
-    group = thin_by_client(unit, counts, fusion.at_most)
     # One thread: sums that are made by several depend in their last digits on how many there are.
     with threadpool_limits(limits=1):
-        merged = merge(unit, group)
-        count, proposal = decide(n_clusters, merged)
-        fused = fusion.fuse(merged, count, rng) if proposal is None else fuse_proposed(merged, count, fusion, rng)
-        labels = fused.labels[group]
-        centroids = means_of(micro.centroids, labels, micro.mass)
-        covariance = spread_around_means(micro, labels)
-        if fusion.plain_distances:
-            covariance = round_covariance(covariance, scale)
-        reach = reach_of(micro, centroids, covariance, labels)
+        micro = pool(summaries, layout, by_mass=fusion.mass, shares=shares)
+        group = merge_many(micro, fusion.at_most, rng)
+        merged = micro.merged(group)
+        unit, scale = standardized(merged, one_scale=fusion.scaling == "given")
+        verdict = judge(unit, n_clusters, rng, kinds=fusion.kinds, starts=fusion.starts)
+        centroids = np.vstack([summary.centroids for summary in summaries])
+        made = Made(layout, centroids, micro.mass, verdict.labels[group])
+        covariance, prototypes = describe(unit, scale, verdict, made)
+        reach = reach_of(merged, verdict, covariance)
+    warn_of_fewer(n_clusters, len(made.means))
     return Model(
-        centroids=centroids,
+        kind=verdict.kind,
+        why=verdict.why,
+        centroids=made.means,
+        mass=np.bincount(made.labels, weights=micro.mass).astype(np.float64),
         covariance=covariance,
         reach=reach,
         clients=tuple(summary.client for summary in summaries),
-        micro_counts=counts,
-        micro_labels=labels,
-        micro_certainty=fused.certainty[group],
-        levels=Levels(fused.levels.labels[group], fused.levels.n_clusters),
+        micro_counts=tuple(len(summary.centroids) for summary in summaries),
+        micro_labels=made.labels,
+        micro_certainty=verdict.certainty[group],
+        levels=Levels(verdict.levels.labels[group], verdict.levels.n_clusters),
         digests=tuple(summary.to_message().digest for summary in summaries),
-        proposal=proposal,
-        moments=moments,
+        prototypes=prototypes,
+        proposal=verdict.proposal,
+        moments=pooled_moments(summaries, shares),
         terms=summaries[0].terms,
     )
+
+
+def warn_of_fewer(wanted: int | None, found: int) -> None:
+    """Say that there are fewer clusters than asked for, as scikit-learn does."""
+    if wanted is not None and found < wanted:
+        warnings.warn(
+            f"Only {found} clusters were found, and {wanted} were asked for: the sites' micro-clusters tell no more "
+            "apart.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+@dataclass(frozen=True)
+class Made:
+    """All micro-clusters as they were sent, and the global cluster of each."""
+
+    layout: Layout
+    centroids: FloatArray  # (micro-clusters, features)
+    mass: FloatArray
+    labels: IntArray
+
+    @property
+    def means(self) -> FloatArray:
+        """Of every cluster, all features in their own units."""
+        return means_of(self.centroids, self.labels, self.mass)
+
+
+def describe(
+    unit: MicroClusters, scale: FloatArray, verdict: Verdict, made: Made
+) -> tuple[FloatArray, Prototypes | None]:
+    """How rows lie in clusters, in the numbers' own units: a covariance, and prototypes where clusters are not convex."""
+    if verdict.kind == "linked":
+        within = unit.scatter * (WIDER / unit.total_mass)
+        little = np.full(len(scale), LITTLE)
+        covariance, prototypes = within + (little if within.ndim == 1 else np.diag(little)), prototypes_of(made)
+    else:
+        covariance = clusters_of(unit, one_hot(verdict.labels), own=verdict.kind == "own").covariance
+        prototypes = None
+    return covariance * (scale**2 if covariance.ndim == 1 else np.outer(scale, scale)), prototypes
+
+
+def prototypes_of(made: Made) -> Prototypes:
+    """The micro-centroids of every cluster; of too many, as many means of neighbours as are its share."""
+    count, total = np.bincount(made.labels), len(made.labels)
+    points, labels, mass = [], [], []
+    for cluster in range(len(count)):
+        own = np.flatnonzero(made.labels == cluster)
+        group = np.arange(len(own))
+        if total > MOST_PROTOTYPES:
+            wanted = max(1, MOST_PROTOTYPES * len(own) // total)
+            # No luck in it: which of many neighbours are merged hardly matters.
+            group, _ = k_means(made.centroids[own], wanted, np.random.default_rng(0), made.mass[own])
+        points.append(means_of(made.centroids[own], group, made.mass[own]))
+        mass.append(np.bincount(group, weights=made.mass[own]))
+        labels.append(np.full(len(mass[-1]), cluster, dtype=np.int64))
+    return Prototypes(np.concatenate(points), np.concatenate(labels), np.concatenate(mass).astype(np.float64))
+
+
+def merge_many(micro: MicroClusters, at_most: int, rng: np.random.Generator) -> IntArray:
+    """Which group every micro-cluster is in: its own, or of too many that of its neighbours."""
+    if len(micro.mass) <= at_most:
+        return np.arange(len(micro.mass), dtype=np.int64)
+    unit, _ = standardized(micro)
+    return k_means(np.hstack([unit.centroids, unit.shares]), min(MERGED, at_most), rng, micro.mass)[0]
 
 
 def shares_of(summaries: Sequence[Summary], cap: float | None) -> list[float]:
@@ -107,92 +168,30 @@ def shares_of(summaries: Sequence[Summary], cap: float | None) -> list[float]:
     return [1.0 if summary.rows is None else min(1.0, most / summary.rows) for summary in summaries]
 
 
-def common_scale(
-    summaries: Sequence[Summary], scaling: Scaling, shares: Sequence[float]
-) -> tuple[Moments | None, FloatArray | None]:
-    """The moments of all rows and the scale of every feature; nothing if all clients had the same scale anyway."""
-    if scaling == "given":
-        return None, None
-    if scaling == "ranges":
-        low, high = ranges_of(summaries[0].terms)
-        return None, high - low
-    parts = [
-        summary.moments.weighing(share) for summary, share in zip(summaries, shares, strict=True) if summary.moments
-    ]
-    if len(parts) < len(summaries):
-        without = next(summary.client for summary in summaries if summary.moments is None)
-        raise BadMessage(
-            f"The summary of client {without!r} must tell the moments of its columns: the scale is pooled."
-        )
-    moments = pool_moments(parts)
-    return moments, with_fixed_scales(moments.scale, summaries[0].terms)
+def pooled_moments(summaries: Sequence[Summary], shares: Sequence[float]) -> Moments | None:
+    """The moments of all rows, if all sites tell theirs."""
+    told = [one.moments.weighing(share) for one, share in zip(summaries, shares, strict=True) if one.moments]
+    return pool_moments(told) if len(told) == len(summaries) else None
 
 
-def divided(micro: MicroClusters, scale: FloatArray) -> MicroClusters:
-    """Micro-clusters on the common scale."""
-    full = micro.scatter.ndim == 2
-    return MicroClusters(
-        micro.centroids / scale, micro.mass, micro.scatter / (np.outer(scale, scale) if full else scale**2)
-    )
-
-
-def blurred(micro: MicroClusters, terms: Terms) -> MicroClusters:
-    """Yes and no, and categories, with some variance inside clusters, too.
-
-    Micro-clusters often have one value only. Taken by the word, no cluster would have two, and every combination of
-    values would be a cluster of its own.
-    """
-    shares = np.array([column.kind != "number" for column in terms.features])
-    if not shares.any():
-        return micro
-    centred = micro.centroids - np.average(micro.centroids, axis=0, weights=micro.mass)
-    extra = BLUR * shares * (micro.mass @ centred**2 + diagonal_of(micro.scatter))
-    return MicroClusters(
-        micro.centroids, micro.mass, micro.scatter + (np.diag(extra) if micro.scatter.ndim == 2 else extra)
-    )
-
-
-def decide(n_clusters: int | None, micro: MicroClusters) -> tuple[int, Proposal | None]:
-    """How many clusters; and why so many, if nobody said."""
-    if n_clusters is not None:
-        return n_clusters, None
-    proposal = propose(every_so_many(micro, ENOUGH_TO_PROPOSE))
-    return proposal.best, proposal
-
-
-def fuse_proposed(micro: MicroClusters, n_clusters: int, fusion: Fusion, rng: np.random.Generator) -> Fused:
-    """Global clusters; fewer than proposed where the fusion cannot tell so many apart."""
-    for fewer in range(n_clusters, 1, -1):
-        try:
-            return fusion.fuse(micro, fewer, rng)
-        except TooFewMicroClusters:
-            continue
-    return fusion.fuse(micro, 1, rng)
-
-
-def every_so_many(micro: MicroClusters, at_most: int) -> MicroClusters:
-    """Evenly chosen micro-clusters, no more than so many; all of them, if they are not more."""
-    step = -(-len(micro.centroids) // at_most)
-    mass = micro.mass[::step]
-    return MicroClusters(micro.centroids[::step], mass, micro.scatter * (mass.sum() / micro.total_mass))
-
-
-def pool(summaries: Sequence[Summary], *, by_mass: bool = True, shares: Sequence[float] | None = None) -> MicroClusters:
-    """All micro-clusters together; of the rows of a client only its share counts.
+def pool(
+    summaries: Sequence[Summary], layout: Layout, *, by_mass: bool = True, shares: Sequence[float] | None = None
+) -> MicroClusters:
+    """All micro-clusters together; of the rows of a site only its share counts.
 
     Who withholds masses has micro-clusters of the others' mean mass (1 if all withhold them); who withholds the shape
     has the others' mean shape (none if all withhold it).
     """
     centroids = np.vstack([summary.centroids for summary in summaries])
+    numbers, levels = layout.numbers_of(centroids), layout.shares_of(centroids)
     masses = masses_of(summaries, by_mass, shares or [1.0] * len(summaries))
     mass = np.concatenate(masses)
-    shapes = [(own.sum(), summary.shape) for own, summary in zip(masses, summaries, strict=True)]
-    known = [(weight, shape) for weight, shape in shapes if shape is not None]
-    if not known:
-        return MicroClusters(centroids, mass, no_scatter(centroids.shape[1]))
-    share = sum(weight for weight, _ in known) / mass.sum()
-    scatter = np.sum([weight * shape for weight, shape in known], axis=0) / share
-    return MicroClusters(centroids, mass, scatter)
+    scatter, known = no_scatter(numbers.shape[1]), 0.0
+    for own, summary in zip(masses, summaries, strict=True):
+        if summary.shape is not None:
+            scatter = scatter + own.sum() * summary.shape
+            known += float(own.sum())
+    return MicroClusters(numbers, mass, scatter * (mass.sum() / (known or 1.0)), levels, layout.levels)
 
 
 def masses_of(summaries: Sequence[Summary], by_mass: bool, shares: Sequence[float]) -> list[FloatArray]:
@@ -213,36 +212,6 @@ def masses_of(summaries: Sequence[Summary], by_mass: bool, shares: Sequence[floa
         else np.full(len(summary.centroids), min(usual, most / len(summary.centroids)))
         for summary in summaries
     ]
-
-
-def thin_by_client(micro: MicroClusters, counts: Sequence[int], at_most: int | None) -> IntArray:
-    """Which of at most `at_most` groups (one per client at least) every micro-cluster joins; all keep the same share.
-
-    Only micro-clusters of one client are merged, so that the time grows with the number of clients and no faster.
-    """
-    total = sum(counts)
-    if at_most is None or total <= at_most:
-        return np.arange(total, dtype=np.int64)
-    # One for every client; what is left is shared by how many more each has.
-    spare, more = max(0, at_most - len(counts)), total - len(counts)
-    groups, start, first = [], 0, 0
-    for count in counts:
-        own = slice(start, start + count)
-        group = thin(micro.centroids[own], micro.mass[own], 1 + (count - 1) * spare // max(more, 1))
-        groups.append(first + group)
-        start, first = start + count, first + int(group.max()) + 1
-    return np.concatenate(groups)
-
-
-def merge(micro: MicroClusters, group: IntArray) -> MicroClusters:
-    """Every group as one micro-cluster; what its members lie apart becomes part of the scatter."""
-    n_groups = int(group.max()) + 1
-    if n_groups == len(group):
-        return micro
-    mass = np.bincount(group, weights=micro.mass, minlength=n_groups).astype(np.float64)
-    centroids = means_of(micro.centroids, group, micro.mass)
-    between = micro.scatter_like(micro.centroids - centroids[group], micro.mass)
-    return MicroClusters(centroids, mass, micro.scatter + between)
 
 
 def check_n_clusters(n_clusters: int | None) -> None:
@@ -273,15 +242,29 @@ def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     return ordered
 
 
-def reach_of(micro: MicroClusters, centroids: FloatArray, covariance: FloatArray, labels: IntArray) -> FloatArray:
+def reach_of(micro: MicroClusters, verdict: Verdict, covariance: FloatArray) -> FloatArray:
     """How far every cluster goes: to its outermost micro-centroid, and a margin for the rows around it.
 
-    Where no shape is known, rows are taken to lie around their micro-centroid as the covariance has it.
+    Of clusters that are not convex: from one micro-centroid to the next. Where no shape is known, rows are taken to lie
+    around their micro-centroid as the covariance has it.
     """
-    distance = np.linalg.norm(whiten(micro.centroids - centroids[labels], covariance), axis=1)
-    within, variance = diagonal_of(micro.scatter), diagonal_of(covariance)
-    mean_square = (within / variance).sum() / micro.total_mass if within.any() else len(variance)
-    spread = np.sqrt(mean_square)
-    outermost = np.zeros(len(centroids))
-    np.maximum.at(outermost, labels, distance)
-    return np.asarray(outermost + MARGIN * spread)
+    within, reach = diagonal_of(micro.scatter), np.zeros(int(verdict.labels.max()) + 1)
+    for cluster in range(len(reach)):
+        own = verdict.labels == cluster
+        spread = covariance[cluster] if covariance.ndim == 3 else covariance
+        points, variance = micro.centroids[own], diagonal_of(spread)
+        origin = np.average(points, axis=0, weights=micro.mass[own])
+        points = whiten(points - origin, spread)
+        mean_square = (within / variance).sum() / micro.total_mass if within.any() else len(variance)
+        apart = next_ones(points) if verdict.kind == "linked" else np.linalg.norm(points, axis=1)
+        reach[cluster] = apart.max() + MARGIN * np.sqrt(mean_square)
+    return reach
+
+
+def next_ones(points: FloatArray) -> FloatArray:
+    """How far it is from every point to the nearest other; 0 from a single one."""
+    if len(points) < 2:
+        return np.zeros(len(points))
+    squared = squares_between(points, points)
+    np.fill_diagonal(squared, np.inf)
+    return np.sqrt(squared.min(axis=1))

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, Val
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
+from goldfc.learning.micro_clusters import Layout
 
 # Names go into file names, tables and pages: letters, digits and a few signs, so that none can point elsewhere.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -85,14 +86,6 @@ class Column(Strict):
         return tuple(f"{self.name}={value}" for value in self.categories) or (self.name,)
 
     @property
-    def fixed_scale(self) -> float | None:
-        """What yes and no are divided by: a fair coin's deviation, so that rare values do not drown the numbers.
-
-        A category that differs does so in two of its features.
-        """
-        return {"number": None, "boolean": 0.5, "category": 0.5 * math.sqrt(2.0)}[self.kind]
-
-    @property
     def limits(self) -> tuple[float, float]:
         """Between which values a mean must lie."""
         if self.kind != "number":
@@ -131,6 +124,17 @@ class Terms(Strict):
         """Their names."""
         return tuple(name for column in self.columns for name in column.feature_names)
 
+    def layout(self, n_features: int) -> Layout:
+        """Which features are numbers and which are levels of categories; where no column is named, all are numbers."""
+        if not self.columns:
+            return Layout.of_numbers(n_features)
+        numbers, categories, first = [], [], 0
+        for column in self.columns:
+            own = np.arange(first, first + column.features)
+            (numbers if column.kind == "number" else categories).append(own)
+            first += column.features
+        return Layout(np.concatenate([np.empty(0, dtype=np.int64), *numbers]), tuple(categories))
+
     def difference(self, other: "Terms") -> str | None:
         """What `other` has otherwise, in words; nothing if they agree."""
         if self.federation != other.federation:
@@ -160,12 +164,6 @@ def ranges_of(terms: Terms) -> tuple[FloatArray, FloatArray]:
         raise BadSettings("Scaling by ranges needs columns with ranges, and nobody has named any.")
     low, high = np.array([column.limits for column in terms.features]).T
     return low, high
-
-
-def with_fixed_scales(scale: FloatArray, terms: Terms) -> FloatArray:
-    """The scales of numbers as they are, those of yes and no and of categories as agreed."""
-    fixed = [column.fixed_scale for column in terms.features] or [None] * len(scale)
-    return np.array([own if agreed is None else agreed for own, agreed in zip(scale, fixed, strict=True)])
 
 
 def first_complaint(error: ValidationError) -> str:

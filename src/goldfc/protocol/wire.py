@@ -25,7 +25,7 @@ from goldfc.errors import BadMessage
 from goldfc.protocol.message import LARGEST_MASS, Message, Model, Summary, canonical_json
 from goldfc.protocol.terms import MOST_FEATURES, Name, Number, Strict, Terms, Text, as_facts, first_complaint, shown
 
-FORMAT = 1
+FORMAT = 2
 MOST_BYTES = 16 * 2**20
 MOST_HEADER_BYTES = 2**20
 MOST_KEYS = 100
@@ -54,7 +54,7 @@ def named(terms: Terms) -> Terms:
 class Header(Strict):
     """What every message says of itself."""
 
-    format: Literal[1]
+    format: Literal[2]
     software: Text
     terms: Annotated[Terms, AfterValidator(named)]
 
@@ -65,7 +65,6 @@ class SummaryHeader(Header):
     kind: Literal["summary"]
     client: Name
     smallest: Annotated[int, Field(ge=2, le=10_000)] | None = None
-    blocks: Count | None = None
     count: Count | None = None
 
 
@@ -88,6 +87,8 @@ class ModelHeader(Header):
     """The facts of a model."""
 
     kind: Literal["model"]
+    cluster_kind: Literal["shared", "own", "linked"]
+    why: Text
     clients: several(Name)  # type: ignore[valid-type]
     micro_counts: several(Count)  # type: ignore[valid-type]
     digests: several(Digest)  # type: ignore[valid-type]
@@ -102,7 +103,11 @@ ARRAYS: dict[str, dict[str, tuple[int, ...]]] = {
     Summary.KIND: {"centroids": (2,), "mass": (1,), "shape": (1, 2), "mean": (1,), "squares": (1,)},
     Model.KIND: {
         "centroids": (2,),
-        "covariance": (1, 2),
+        "cluster_mass": (1,),
+        "covariance": (1, 2, 3),
+        "prototypes": (2,),
+        "prototype_labels": (1,),
+        "prototype_mass": (1,),
         "reach": (1,),
         "micro_labels": (1,),
         "micro_certainty": (1,),

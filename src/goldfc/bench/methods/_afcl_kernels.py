@@ -6,7 +6,7 @@ As in the learner's kernels, arrays are float64, and there is no randomness and 
 import numpy as np
 
 from goldfc._types import FloatArray
-from goldfc.learning._kernels import compiled
+from goldfc.learning.paper._kernels import compiled
 
 # Seeds whose squared distance is within this move together, however near the object is.
 TOGETHER = 1e-4

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning._kernels import compiled
+from goldfc.learning.paper._kernels import compiled
 
 # A row depends on others when its squared distance to their span is below this, relative to its squared length.
 DEPENDENT = 1e-10

@@ -27,8 +27,8 @@ from goldfc.bench.methods.protocol import (
 )
 from goldfc.errors import BadSettings
 from goldfc.learning.consensus import GRANULARITIES, STARTS, Fused, best_of_each, fit_levels, fuse_partitions
-from goldfc.learning.fusion import fuse_levels
-from goldfc.learning.granularity import Levels, find_levels
+from goldfc.learning.paper.fusion import fuse_levels
+from goldfc.learning.levels import Levels, find_levels
 from goldfc.learning.mixture import MicroClusters, means_of
 from goldfc.protocol.client import Part
 from goldfc.protocol.federation import Port

@@ -18,7 +18,7 @@ import numpy as np
 from goldfc import Client, Consensus, Learning, Remc, run_round
 from goldfc._types import FloatArray
 from goldfc.bench.methods.protocol import Answer, UploadsRows
-from goldfc.model import predict
+from goldfc.protocol.label import predict
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.client import Part
 from goldfc.protocol.federation import Port

@@ -13,7 +13,7 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, TooFewMicroClusters
-from goldfc.model import nearest
+from goldfc.protocol.label import nearest
 from goldfc.protocol.federation import Participant, Port
 from goldfc.protocol.message import Message
 

@@ -13,7 +13,7 @@ from goldfc.bench.run import warm_up
 from goldfc.bench.scale.clock import in_turn, median_ratio, seconds
 from goldfc.bench.scale.parts import Section, Table, Target, Tick, in_seconds, times
 from goldfc.bench.scale.plan import Plan
-from goldfc.learning.competition import Learning, Outcome, compete
+from goldfc.learning.paper.competition import Learning, Outcome, compete
 
 # At most so many times one distance matrix.
 TARGETS = {("SD", 12_500, 10): 1.5, ("SD", 5_000, 36): 3.0, ("SD", 2_000, 500): 4.0}

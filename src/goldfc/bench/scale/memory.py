@@ -23,7 +23,7 @@ from goldfc.bench.scale.fusion import overlapping
 from goldfc.bench.scale.learner import learn, rows_of
 from goldfc.bench.scale.parts import Section, Table, Target, Tick, short
 from goldfc.bench.scale.plan import CLIENTS, FEATURES, Plan, Size
-from goldfc.learning._kernels import Clusters
+from goldfc.learning.paper._kernels import Clusters
 from goldfc.protocol.client import summarize
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.finding import Blocks

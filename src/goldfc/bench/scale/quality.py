@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 from goldfc.bench.run import Job, Run
 from goldfc.bench.scale.parts import Table, Target, spaced
-from goldfc.learning.blocks import BLOCK
+from goldfc.learning.paper.blocks import BLOCK
 from goldfc.protocol.finding import WHEN_MANY
 
 METHOD, SPLIT = "GOLD consensus", "even-2"

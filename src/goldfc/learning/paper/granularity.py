@@ -1,28 +1,16 @@
 """MCPL: compete again and again while clusters die, and keep the partition of every granularity."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from goldfc._types import FloatArray, IntArray
+from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
-from goldfc.learning.competition import Learning, Outcome, compete
+from goldfc.learning.levels import Levels
+from goldfc.learning.paper.competition import Learning, Outcome, compete
 
 # With the second stopping rule a search could go on for as long as P keeps changing.
 MAX_COMPETITIONS = 100
-
-
-@dataclass(frozen=True)
-class Levels:
-    """Partitions of the same rows, from fine to coarse: column delta of `labels` is one level, Q_delta."""
-
-    labels: IntArray  # (rows, levels)
-    n_clusters: tuple[int, ...]
-
-    def __len__(self) -> int:
-        """How many granularities there are."""
-        return len(self.n_clusters)
 
 
 def find_levels(

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from goldfc._parallel import side_by_side
-from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.learning import _kernels
-from goldfc.learning.competition import Learning, compete
-from goldfc.learning.mixture import means_of
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning.micro_clusters import means_of
+from goldfc.learning.paper.competition import Learning, compete
 
 # Rows that are learned together, the share of them that are candidates at the most, and for how many epochs at the
 # most: what is left has few rows each, and is merged anyway. On LA, WI, PE, LE and SD more of either gained nothing;
@@ -115,19 +114,6 @@ def learn_in_blocks(
 
 
 def works_of(blocks: Iterable[FloatArray], learning: Learning, rng: np.random.Generator) -> Iterator[Work]:
-    """Every block with randomness that hangs on its place alone."""
+    """Every block with randomness that depends on its place alone."""
     for rows in blocks:
         yield Work(rows, learning, rng.spawn(1)[0])
-
-
-def nearest(rows: FloatArray, centroids: FloatArray) -> RowLabels:
-    """The nearest centroid of every row; of equals the lower number.
-
-    Nearest is where x c - c^2 / 2 is largest; both are taken from the middle of the centroids, or the difference of
-    large numbers would be rounding.
-    """
-    middle = centroids.mean(axis=0)
-    columns = np.ascontiguousarray((centroids - middle).T)
-    labels = np.empty(len(rows), dtype=np.int32)
-    _kernels.nearest(rows, middle, columns, 0.5 * (columns**2).sum(axis=0), labels)
-    return labels

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning._kernels import (
+from goldfc.learning.paper._kernels import (
     Clusters,
     Rows,
     compact,
@@ -24,7 +24,7 @@ from goldfc.learning._kernels import (
     reward_and_penalise,
     winner_and_rival,
 )
-from goldfc.learning._screening import (
+from goldfc.learning.paper._screening import (
     CENTROID_CHANGED,
     LANES,
     MOST_CANDIDATES,

@@ -14,11 +14,9 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
-from goldfc.learning import _epoch, _kernels, _screening, compilation
-from goldfc.learning.importance import feature_importance, measure_everyone
+from goldfc.learning.paper import _epoch, _kernels, _screening, compilation
+from goldfc.learning.paper.importance import feature_importance, measure_everyone
 
-# Squared differences of larger values would leave the range of floating-point numbers.
-LARGEST_VALUE = 1e100
 # The mean of about so many rows is in the middle well enough.
 ROWS_FOR_CENTRE = 256
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning import _kernels
+from goldfc.learning.paper import _kernels
 
 # Below this, a variance or a squared difference of means (as a share of the column's own variance) and a squared
 # distance of two distributions are rounding noise.

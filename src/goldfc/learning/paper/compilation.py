@@ -12,9 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-# What is compiled together: the module, the function that is called from outside, and how long it takes.
+# What is compiled: the module, the function that is called from outside, and how long it takes.
 LEARNING = ("_epoch", "epoch", "half a minute")
-FUSION = ("_fusion_kernels", "ward_merges", "ten seconds")
 
 _ANNOUNCED: set[tuple[str, str, str]] = set()
 _LOCK = Lock()  # clients may learn side by side

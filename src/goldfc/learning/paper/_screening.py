@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray, SingleArray
-from goldfc.learning._kernels import Clusters, Rows, fused, in_any_order, inner, maker
+from goldfc.learning.paper._kernels import Clusters, Rows, fused, in_any_order, inner, maker
 
 # What rounding may add to a score in double precision, relative to its magnitude; far above what it does add.
 ROUNDING = 1e-12

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-from goldfc._types import FloatArray, IntArray, RowLabels
+from goldfc._types import FloatArray, IntArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -275,39 +275,3 @@ def objective(X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Clust
     for i in range(X.shape[0]):
         total += mass[i] * normalised_similarity(X[i], clusters, labels[i], distances)
     return total
-
-
-# Rows that are looked at together, so that centroids come from far memory once for all of them.
-ROWS_AT_ONCE = 8
-
-
-@compiled
-def nearest(X: FloatArray, middle: FloatArray, centroid: FloatArray, half_norm: FloatArray, labels: RowLabels) -> None:
-    """For every row the centroid with the largest x c - c^2 / 2, both taken from the middle; of equals the lowest."""
-    scores = np.empty((ROWS_AT_ONCE, half_norm.shape[0]))
-    for first in range(0, X.shape[0], ROWS_AT_ONCE):
-        rows = X[first : first + ROWS_AT_ONCE]
-        for i in range(rows.shape[0]):
-            for j in range(half_norm.shape[0]):
-                scores[i, j] = -half_norm[j]
-        for m in range(X.shape[1]):
-            column = centroid[m]
-            for i in range(rows.shape[0]):
-                value, score = rows[i, m] - middle[m], scores[i]
-                for j in range(half_norm.shape[0]):
-                    score[j] += value * column[j]
-        for i in range(rows.shape[0]):
-            best, largest = 0, scores[i, 0]
-            for j in range(1, half_norm.shape[0]):
-                if scores[i, j] > largest:
-                    best, largest = j, scores[i, j]
-            labels[first + i] = best
-
-
-@compiled
-def add_by_label(points: FloatArray, labels: IntArray, sums: FloatArray) -> None:
-    """Add every point to the sum of its label, one after the other."""
-    for i in range(points.shape[0]):
-        own = sums[labels[i]]
-        for m in range(points.shape[1]):
-            own[m] += points[i, m]

@@ -1,0 +1,120 @@
+"""Tables with categories as numbers: one feature for every level, and for yes or no a single one."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from goldfc._types import FloatArray
+from goldfc.errors import BadRows, BadSettings
+from goldfc.protocol.terms import MOST_CATEGORIES, UNNAMED, Column, Terms
+
+Check = Callable[[Any], FloatArray]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Which columns are categories, and the levels of each, in their order."""
+
+    levels: dict[int, list[Any]]  # by column
+    terms: Terms
+
+    def encode(self, X: ArrayLike, check: Check) -> FloatArray:
+        """The table as numbers; `check` is scikit-learn's, and sees categories as the numbers of their levels."""
+        if not self.levels:
+            return check(X)
+        table = check(self._codes(X))
+        parts = [
+            self._indicators(table[:, number], number) if number in self.levels else table[:, [number]]
+            for number in range(table.shape[1])
+        ]
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def _codes(self, X: ArrayLike) -> Any:
+        """The table with numbers in the place of levels, as the same kind of table."""
+        coded = X.copy() if hasattr(X, "columns") else np.array(X, dtype=object)
+        for number, levels in self.levels.items():
+            if number >= coded.shape[1]:
+                continue
+            values = column_of(coded, number)
+            codes = {level: float(code) for code, level in enumerate(levels)}
+            if unknown := [value for value in values if value not in codes]:
+                raise BadRows(
+                    f"Column {number} holds {unknown[0]!r}, which is none of the {len(levels)} categories that were "
+                    "there in fit."
+                )
+            whole = np.array([codes[value] for value in values])
+            if hasattr(coded, "columns"):
+                coded[coded.columns[number]] = whole
+            else:
+                coded[:, number] = whole
+        return coded
+
+    def _indicators(self, codes: FloatArray, number: int) -> FloatArray:
+        count = len(self.levels[number])
+        if count <= 2:
+            return (codes == 1.0)[:, None].astype(np.float64)
+        return np.eye(count)[codes.astype(np.int64)]
+
+
+def encoding_of(X: ArrayLike, categorical: str | Collection[int | str]) -> Encoding:
+    """Find the categories of a table, and all levels that any row has."""
+    columns = categorical_columns(X, categorical)
+    if not columns:
+        return Encoding({}, UNNAMED)
+    table: Any = X if hasattr(X, "columns") else np.asarray(X, dtype=object)
+    levels = {number: levels_of(table, number) for number in columns}
+    named = [column_for(number, levels.get(number)) for number in range(table.shape[1])]
+    return Encoding(levels, Terms(columns=tuple(named)))
+
+
+def column_for(number: int, levels: list[Any] | None) -> Column:
+    """A column as a summary tells it; levels by their numbers, for what they are called is nobody's business here."""
+    name = f"x{number}"
+    if levels is None:
+        return Column(name=name)
+    if len(levels) <= 2:
+        return Column(name=name, kind="boolean")
+    return Column(name=name, kind="category", categories=tuple(map(str, range(len(levels)))))
+
+
+def levels_of(table: Any, number: int) -> list[Any]:
+    """The different values of a column, in an order that does not depend on that of the rows."""
+    values = set(column_of(table, number))
+    if any(value is None or value != value for value in values):  # noqa: PLR0124 (only a missing value differs from itself)
+        raise BadRows(f"Column {number} has missing values; fill or drop them, or make them a category of their own.")
+    if len(values) > MOST_CATEGORIES:
+        raise BadRows(
+            f"Column {number} has {len(values)} categories, and {MOST_CATEGORIES} are the limit; is it a number or a name?"
+        )
+    return sorted(values, key=lambda value: (type(value).__name__, value))
+
+
+def column_of(table: Any, number: int) -> list[Any]:
+    """The values of a column."""
+    column = table.iloc[:, number] if hasattr(table, "iloc") else table[:, number]
+    values: list[Any] = column.tolist()
+    return values
+
+
+def categorical_columns(X: Any, categorical: str | Collection[int | str]) -> list[int]:
+    """The numbers of the columns that are categories."""
+    names = list(getattr(X, "columns", []))
+    if isinstance(categorical, str):
+        if categorical != "auto":
+            raise BadSettings(f"categorical must be 'auto' or a list of columns, got {categorical!r}.")
+        types = [str(kind) for kind in getattr(X, "dtypes", [])] if names else []
+        return [number for number, kind in enumerate(types) if kind in ("category", "object", "bool", "boolean", "str", "string")]
+    found = []
+    for column in categorical:
+        if isinstance(column, str):
+            if column not in names:
+                raise BadSettings(f"categorical names a column {column!r}, and there is none in X.")
+            column = names.index(column)  # noqa: PLW2901
+        found.append(int(column))
+    width = np.shape(X)[1] if np.ndim(X) == 2 else 0
+    if outside := [number for number in found if not 0 <= number < max(width, 1)]:
+        raise BadSettings(f"categorical names column {outside[0]}, and X has {width} columns.")
+    return sorted(set(found))

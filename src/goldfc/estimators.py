@@ -1,0 +1,397 @@
+"""The scikit-learn face of a whole federation in one process: the default, and the paper's method."""
+
+import numbers
+import warnings
+from collections.abc import Collection, Sequence
+from typing import Any, Self, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from goldfc._encoding import Encoding, encoding_of
+from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadSettings
+from goldfc.learning.paper.competition import Learning
+from goldfc.protocol.client import Client, Part
+from goldfc.protocol.federation import LocalPort, generator
+from goldfc.protocol.fusion import OneShot
+from goldfc.protocol.label import distances, is_far, predict, predict_proba
+from goldfc.protocol.message import Message, Model, Scaling, Summary
+from goldfc.protocol.paper import TASK, Blocks, GoldClient, fuse_gold
+from goldfc.protocol.server import Round, check_n_clusters, in_order, run_round
+
+Value = TypeVar("Value", bound=np.generic)
+
+
+class _Federated(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators have in common: who holds which row, and what is known once a round has ended."""
+
+    _groups_given: bool | None = None
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """As scikit-learn has it; and a word on `groups` if nobody said who holds which row."""
+        text: str = super().__repr__(N_CHAR_MAX)
+        return f"{text}  # one site held all rows: no groups were given" if self._groups_given is False else text
+
+    def _sites(self, groups: ArrayLike | None, y: object, n_rows: int) -> tuple[list[str], list[IntArray]]:
+        """The names of all sites, and the rows of each."""
+        warn_of_sites_as_y(y, groups, n_rows)
+        self._groups_given = groups is not None
+        names, site = np.unique(site_of_each_row(groups, n_rows), return_inverse=True)
+        order = np.argsort(site, kind="stable")
+        return names.tolist(), np.split(order, np.flatnonzero(np.diff(site[order])) + 1)
+
+    def _set_result(self, result: Round, port: LocalPort) -> None:
+        self.model_ = result.model
+        self.n_clusters_ = len(result.model.centroids)
+        self.cluster_centers_: FloatArray = result.model.centroids
+        self.levels_ = result.model.levels
+        self.micro_centroids_: FloatArray = np.vstack([summary.centroids for summary in result.summaries])
+        self.micro_sites_ = result.model.micro_clients
+        self.micro_labels_: IntArray = result.model.micro_labels
+        self.micro_certainty_: FloatArray = result.model.micro_certainty
+        self.traffic_ = port.ledger
+
+
+class OneShotClustering(TransformerMixin, _Federated):  # type: ignore[misc]
+    """One-shot federated clustering: every site sends one small message, once.
+
+    Each site finds up to 100 micro-clusters in its own rows and sends their means, how many rows each has (mass) and how
+    rows lie around them (shape). The server tries three kinds of clusters (alike in form, each of its own form, or of
+    any form with gaps between them) and believes the one that the micro-clusters speak for. Every site labels its own
+    rows by the model that comes back; so does `predict`, and gives the same labels.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        The number of global clusters; None has it proposed, see `proposal_`. There may be fewer in the end.
+    categorical : "auto", or collection of int or str
+        Which columns are categories, by number or name. "auto": in a data frame those that are of a category, object,
+        string or boolean type; in an array none.
+    scaling : {"pooled", "given"}
+        "pooled": each site learns in the scale of its own columns, and the server pools them, so that units do not
+        matter. "given": columns count as they are.
+    withhold : tuple of {"mass", "shape"}
+        What the sites keep to themselves. Without masses all micro-clusters count the same; without shapes only the
+        micro-centroids tell how columns are stretched and correlated.
+    smallest : int
+        No micro-cluster has fewer rows; above 1, what leaves a site is rounded, too, as by files.
+    random_state : int, RandomState, Generator or None
+        An int gives the same result every time, whatever `n_jobs` and the order of the sites.
+    n_jobs : int or None
+        How many sites work at the same time; None means one after the other, or what `joblib.parallel_config` says.
+        The result is the same.
+
+    Attributes
+    ----------
+    labels_ : array of int, one per row
+        The global cluster of every row.
+    certainty_ : array of float, one per row
+        How certain that is, in [0, 1].
+    n_clusters_ : int
+        How many global clusters there are.
+    kind_, why_ : str
+        The kind of clusters that was believed ("shared", "own" or "linked"), and why, in a sentence.
+    proposal_ : Proposal or None
+        With `n_clusters=None`: the evidence for every number of clusters tried, and a short list with reasons.
+    cluster_centers_ : array (clusters, encoded features)
+        The mean of every global cluster; of categories, the share of every level.
+    levels_ : Levels
+        Partitions of the micro-clusters at several granularities (`labels`), and how many clusters each has.
+    micro_centroids_, micro_sites_, micro_labels_, micro_certainty_ : arrays
+        Of all micro-clusters: what was sent, who sent it, its global cluster, and how certain that is.
+    model_ : Model
+        All that came back to the sites.
+    traffic_ : Ledger
+        Every message that crossed, with its size.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Their names, if `X` was a data frame that has them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from goldfc import OneShotClustering
+    >>> X, _ = make_blobs(300, centers=3, cluster_std=0.5, random_state=1)
+    >>> wards = ["north", "south", "west"] * 100
+    >>> model = OneShotClustering(random_state=0).fit(X, groups=wards)
+    >>> model.n_clusters_, model.traffic_.uplinks
+    (3, 3)
+    """
+
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: every setting is an argument)
+        self,
+        n_clusters: int | None = None,
+        *,
+        categorical: str | Collection[int | str] = "auto",
+        scaling: str = "pooled",
+        withhold: Collection[Part] = (),
+        smallest: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.categorical = categorical
+        self.scaling = scaling
+        self.withhold = withhold
+        self.smallest = smallest
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+        """Cluster the rows of `X`; `groups` says which site holds each row (none: a single site holds all).
+
+        Sites are told apart by the text of their names. `y` is ignored. Tools that split rows (such as scikit-learn's
+        GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
+        """
+        check_n_clusters(self.n_clusters)
+        fusion = OneShot(scaling=self._scaling(), smallest=self.smallest, rows_each=rows_each(self.smallest))
+        check_withhold(self.withhold)
+        self._encoding: Encoding = encoding_of(X, self.categorical)
+        rows = self._rows(X, reset=True)
+        names, places = self._sites(groups, y, len(rows))
+        seed = seed_from(self.random_state)
+        terms = self._encoding.terms
+        clients = [
+            Client(name, rows[own], generator(seed, "client", name), withhold=self.withhold, terms=terms)
+            for name, own in zip(names, places, strict=True)
+        ]
+        port = LocalPort(clients, n_jobs=self.n_jobs)
+        result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
+
+        self.labels_ = gather([client.labels for client in clients], places)
+        self.certainty_ = gather([client.certainty for client in clients], places)
+        self.proposal_ = result.model.proposal
+        self.kind_, self.why_ = result.model.kind, result.model.why
+        self._set_result(result, port)
+        return self
+
+    def _scaling(self) -> Scaling:
+        if self.scaling not in ("pooled", "given"):
+            raise BadSettings(f"scaling must be 'pooled' or 'given', got {self.scaling!r}.")
+        return self.scaling  # type: ignore[return-value]
+
+    def _rows(self, X: ArrayLike, *, reset: bool) -> FloatArray:
+        """The rows as numbers: categories become one feature for every level."""
+        return self._encoding.encode(X, lambda table: validate_data(self, table, dtype=np.float64, reset=reset))
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """The likeliest global cluster of every row, whether it took part in `fit` or not."""
+        return predict(*self._checked(X))
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """How likely every row (down) belongs to every global cluster (across)."""
+        return predict_proba(*self._checked(X))
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """How far every row (down) is from every global cluster (across), in units of how rows lie in it."""
+        return distances(*self._checked(X))
+
+    def is_far(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Whether a row is far from every cluster, so that its label means little: nobody sent anything like it."""
+        return is_far(*self._checked(X))
+
+    def _checked(self, X: ArrayLike) -> tuple[Model, FloatArray]:
+        check_is_fitted(self)
+        return self.model_, self._rows(X, reset=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
+
+    def __sklearn_tags__(self) -> Any:
+        """Categories may be given as text."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+
+class GOLD(_Federated):
+    """The paper's method: competitive learning at the clients and at the server, from centroids alone.
+
+    Every client finds many small clusters in its own rows by competition (FCPL) and sends their centroids, once. The
+    server lets these compete again (MCPL), which gives partitions at several granularities, and fuses them (REMC). A
+    row has the label of its micro-cluster. Features count as they are given: scale them beforehand.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of global clusters. There may be fewer in the end.
+    learning_rate : float
+        How much the winner of a row is rewarded and its rival penalised; eta in the paper.
+    initial_fraction : float
+        Candidate clusters to begin with, as a share of the rows, in (0, 1]; k0 / n in the paper.
+    max_epochs : int
+        How often a competition goes through the rows at the most.
+    most_at_once : int or None
+        A client with more rows learns them in blocks, in linear time; None: all at once, however many they are, in time
+        that grows with their square.
+    random_state : int, RandomState, Generator or None
+        An int gives the same result every time, whatever `n_jobs` and the order of the clients.
+    n_jobs : int or None
+        How many clients learn at the same time, or blocks of rows of a single client; None means one after the other,
+        or what `joblib.parallel_config` says. The result is the same.
+
+    Attributes
+    ----------
+    labels_, certainty_ : arrays, one per row
+        The global cluster of every row, by way of its micro-cluster, and the share of levels that agree with it.
+    n_clusters_ : int
+        How many global clusters there are.
+    cluster_centers_ : array (clusters, features)
+        Means of the micro-centroids of every global cluster.
+    levels_ : Levels
+        The partitions of the micro-clusters at every granularity (`labels`) and how many clusters each has.
+    micro_centroids_, micro_sites_, micro_labels_, micro_certainty_ : arrays
+        Of all micro-clusters: what was sent, who sent it, its global cluster, and how certain that is.
+    model_ : Model
+        All that came back to the clients.
+    traffic_ : Ledger
+        Every message that crossed, with its size.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Their names, if `X` was a data frame that has them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from goldfc import GOLD
+    >>> X, _ = make_blobs(300, centers=3, cluster_std=0.5, random_state=1)
+    >>> wards = ["north", "south", "west"] * 100
+    >>> GOLD(3, random_state=0).fit(X, groups=wards).traffic_.uplinks
+    3
+    """
+
+    def __init__(  # noqa: PLR0913 (scikit-learn's way: every setting is an argument)
+        self,
+        n_clusters: int = 8,
+        *,
+        learning_rate: float = 0.05,
+        initial_fraction: float = 0.5,
+        max_epochs: int = 30,
+        most_at_once: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.learning_rate = learning_rate
+        self.initial_fraction = initial_fraction
+        self.max_epochs = max_epochs
+        self.most_at_once = most_at_once
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+        """Cluster the rows of `X`; `groups` says which client holds each row (none: a single client holds all).
+
+        `y` is ignored.
+        """
+        if self.n_clusters is None:
+            raise BadSettings("n_clusters must be a whole number from 1 on; OneShotClustering proposes one.")
+        check_n_clusters(self.n_clusters)
+        learning = Learning(self.learning_rate, self.initial_fraction, self.max_epochs)
+        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        names, places = self._sites(groups, y, len(rows))
+        seed = seed_from(self.random_state)
+        blocks = None if self.most_at_once is None else Blocks(self.most_at_once, self.n_jobs if len(names) == 1 else 1)
+        clients = [
+            GoldClient(name, rows[own], generator(seed, "client", name), blocks=blocks)
+            for name, own in zip(names, places, strict=True)
+        ]
+        port = LocalPort(clients, n_jobs=self.n_jobs)
+        answers = port.ask(Message(TASK, facts=vars(learning)))
+        summaries = in_order(Summary.from_message(answer) for answer in answers.values())
+        model = fuse_gold(summaries, self.n_clusters, learning, generator(seed, "server"), fewer=True)
+        port.ask(model.to_message())
+
+        self.labels_ = gather([client.labels for client in clients], places)
+        self.certainty_ = gather([client.certainty for client in clients], places)
+        self._set_result(Round(summaries, model), port)
+        return self
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """The nearest global centroid of every row, whether it took part in `fit` or not."""
+        check_is_fitted(self)
+        return predict(self.model_, validate_data(self, X, dtype=np.float64, reset=False))
+
+
+def rows_each(smallest: int) -> int:
+    """How many rows there are for a micro-cluster in the mean: a few more than the fewest, or many would be merged."""
+    check_smallest(smallest)
+    return max(OneShot().rows_each, round(1.6 * smallest))
+
+
+def check_smallest(smallest: int) -> None:
+    """Refuse what is no number of rows."""
+    if not (isinstance(smallest, numbers.Integral) and smallest >= 1):
+        raise BadSettings(f"smallest must be a whole number from 1 on, got {smallest!r}.")
+
+
+def check_withhold(withhold: object) -> None:
+    """Refuse what no site could keep to itself."""
+    parts = withhold if isinstance(withhold, Collection) else [None]
+    if isinstance(parts, str) or any(part not in get_args(Part) for part in parts):
+        raise BadSettings(f"withhold must be a tuple of 'mass' and 'shape', or empty, got {withhold!r}.")
+
+
+def warn_of_sites_as_y(y: object, groups: ArrayLike | None, n_rows: int) -> None:
+    """Whoever passes the sites in the place of `y` clusters all rows at one site: say so."""
+    if y is None or groups is not None:
+        return
+    values = np.asarray(y)
+    if values.shape == (n_rows,) and values.dtype.kind in "UO":
+        warnings.warn(
+            "y is ignored. If it names the sites, pass it by its name: fit(X, groups=sites).", UserWarning, stacklevel=4
+        )
+
+
+def site_of_each_row(groups: ArrayLike | None, n_rows: int) -> np.ndarray[Any, Any]:
+    """Site names, one per row."""
+    if groups is None:
+        return np.zeros(n_rows, dtype="<U1")
+    names = np.asarray(groups)
+    if names.ndim != 1:
+        raise BadSettings(f"groups must be one site name per row, in one dimension; its shape is {names.shape}.")
+    check_consistent_length(names, np.empty(n_rows))
+    missing = [row for row, name in enumerate(names.tolist()) if is_missing(name)]
+    if missing:
+        raise BadSettings(f"groups must name a site for every row; row {missing[0]} has none.")
+    as_text = np.asarray(names.astype(str))
+    if len(np.unique(as_text)) < len(set(names.tolist())):
+        raise BadSettings("groups has names that differ in kind only, such as 1 and '1'; give every site one name.")
+    return as_text
+
+
+def is_missing(name: object) -> bool:
+    """None, not a number, or pandas' NA, which says neither yes nor no."""
+    try:
+        return name is None or bool(name != name)  # noqa: PLR0124 (only a missing value differs from itself)
+    except TypeError:
+        return True
+
+
+def gather(parts: Sequence[NDArray[Value]], places: Sequence[IntArray]) -> NDArray[Value]:
+    """What the sites have for their own rows, put back into the order of all rows."""
+    whole = np.empty(sum(map(len, places)), dtype=parts[0].dtype)
+    for part, own in zip(parts, places, strict=True):
+        whole[own] = part
+    return whole
+
+
+def seed_from(random_state: Any) -> int:
+    """One whole number from whatever scikit-learn users pass; global random state is never read or changed."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    raise BadSettings(
+        f"random_state must be a whole number from 0 on, a RandomState, a Generator or None, got {random_state!r}."
+    )

@@ -1,0 +1,186 @@
+"""Which kind of cluster to believe: the judge needs no truth.
+
+Three kinds are tried. *Shared*: round or stretched clusters that all have one covariance. *Own*: each has a covariance of
+its own. *Linked*: clusters of any form with gaps between them. Between the first two the Bayesian information criterion
+decides. Linked clusters are believed where their gaps are clear, and clearly larger than those of the others.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning.consensus import GRANULARITIES, STARTS, Consensus, find_consensus
+from goldfc.learning.levels import Levels
+from goldfc.learning.linkage import LIMITS, Linkage, SpanningTree, gap_of, gap_of_linkage, link, spanning_tree
+from goldfc.learning.micro_clusters import MicroClusters
+from goldfc.learning.mixture import MOST_FOR_OWN, clusters_of, one_hot
+from goldfc.learning.proposal import (
+    Candidate,
+    Proposal,
+    best_of,
+    gap_curve,
+    own_parameters,
+    price_of,
+    proposal_of,
+    short_list,
+    weigh,
+)
+
+Kind = Literal["shared", "own", "linked"]
+KINDS: tuple[Kind, ...] = ("shared", "own", "linked")
+
+# Linked clusters are believed if their gaps are at least so clear (of 1), and clearer by so much than those of the
+# others; more is asked for, and a smaller lead is enough, where the number of clusters is not known.
+GAP, LEAD = 0.6, 0.3
+GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
+# Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
+AS_WELL = 0.995
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The clusters, the kind that was believed, and why, in a sentence."""
+
+    kind: Kind
+    why: str
+    labels: IntArray  # of every micro-cluster: 0, 1, ... without gaps
+    certainty: FloatArray  # in [0, 1]
+    levels: Levels
+    proposal: Proposal | None = None
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Clusters by linkage, and how clear the gaps between them are."""
+
+    linkage: Linkage
+    labels: IntArray
+    gap: float
+
+
+def judge(
+    micro: MicroClusters,
+    n_clusters: int | None,
+    rng: np.random.Generator,
+    *,
+    kinds: tuple[Kind, ...] = KINDS,
+    starts: int = STARTS,
+) -> Verdict:
+    """Cluster standardised micro-clusters, in the way that is to be believed; fewer than asked for if some are alike."""
+    court = Court(micro, rng, kinds, starts)
+    if n_clusters is None:
+        return court.propose()
+    return court.decide(min(n_clusters, micro.distinct))
+
+
+@dataclass(frozen=True)
+class Court:
+    """What a decision is made from."""
+
+    micro: MicroClusters
+    rng: np.random.Generator
+    kinds: tuple[Kind, ...]
+    starts: int
+
+    def decide(self, n_clusters: int) -> Verdict:
+        """So many clusters, of the kind to believe."""
+        tree = self.tree()
+        linked = None if tree is None else best_linked(tree, self.micro.mass, n_clusters)
+        if linked is not None and (linked.gap == 1.0 or set(self.kinds) == {"linked"}):
+            return self.linked(linked)
+        verdict = self.mixture(n_clusters)
+        if tree is None or linked is None or n_clusters == 1:
+            return verdict
+        other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
+        return self.linked(linked) if is_clear(linked.gap, other, GAP, LEAD) else verdict
+
+    def propose(self) -> Verdict:
+        """As many clusters as the evidence speaks for."""
+        if self.micro.distinct == 1:
+            return replace(self.mixture(1), proposal=proposal_of({1: 0.0}, short_list({1: 0.0})))
+        tree = self.tree()
+        gaps = {} if tree is None else gap_curve(tree, self.micro.mass)
+        clear = best_of(gaps)
+        evidence = weigh(self.micro)
+        verdict = self.mixture(best_of(evidence.curve))
+        candidates = short_list(evidence.curve)
+        if tree is None or clear == 1:
+            return replace(verdict, proposal=proposal_of(evidence.curve, candidates))
+        other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
+        clearest = Candidate(clear, f"the clearest gaps between clusters ({gaps[clear]:.2f} of 1)")
+        if not is_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER):
+            return replace(verdict, proposal=proposal_of(evidence.curve, with_another(candidates, clearest)))
+        linked = best_linked(tree, self.micro.mass, clear)
+        by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
+        return replace(self.linked(linked), proposal=proposal_of(gaps, with_another((clearest,), by_fit)))
+
+    def tree(self) -> SpanningTree | None:
+        """The spanning tree, if clusters may be linked; categories have no gaps."""
+        if "linked" not in self.kinds or self.micro.levels or self.micro.distinct < 2:
+            return None
+        return spanning_tree(self.micro.centroids)
+
+    def mixture(self, n_clusters: int) -> Verdict:
+        """The consensus of mixtures, of the kind that has more evidence."""
+        n_numbers = self.micro.centroids.shape[1]
+        may_be_own = self.micro.scatter.ndim == 2 and n_numbers <= MOST_FOR_OWN and n_clusters > 1
+        tried: dict[Kind, Consensus] = {}
+        if "shared" in self.kinds or not may_be_own:
+            tried["shared"] = find_consensus(self.micro, n_clusters, self.rng, starts=self.starts)
+        if "own" in self.kinds and may_be_own:
+            tried["own"] = find_consensus(self.micro, n_clusters, self.rng, own=True, starts=self.starts)
+        price = price_of(self.micro) * own_parameters(n_clusters, n_numbers)
+        evidence = {kind: 2.0 * one.log_likelihood - (price if kind == "own" else 0.0) for kind, one in tried.items()}
+        kind = max(evidence, key=lambda name: evidence[name])
+        best = tried[kind]
+        return Verdict(kind, WHY[kind], best.labels, best.certainty, best.levels)
+
+    def linked(self, linked: Linked) -> Verdict:
+        """Clusters with gaps; of kind `own` if a mean and a covariance each tell them as well."""
+        counts = [factor * (int(linked.labels.max()) + 1) for factor in reversed(GRANULARITIES)]
+        cuts = [linked.linkage.cut(min(count, len(linked.labels))) for count in counts]
+        levels = Levels(np.column_stack(cuts), tuple(int(labels.max()) + 1 for labels in cuts))
+        convex = self.micro.scatter.ndim == 2 and self.micro.centroids.shape[1] <= MOST_FOR_OWN
+        kind: Kind = "own" if convex and told_by_covariances(self.micro, linked.labels) else "linked"
+        certainty = np.full(len(linked.labels), linked.gap)
+        why = f"there are clear gaps between clusters ({linked.gap:.2f} of 1)"
+        return Verdict(kind, f"{why}; {FORM[kind]}", linked.labels, certainty, levels)
+
+
+WHY: dict[Kind, str] = {
+    "shared": "clusters that are all stretched alike fit best for what they take to describe",
+    "own": "clusters that are each stretched in their own way fit best, even for what they take to describe",
+    "linked": "there are clear gaps between clusters",
+}
+FORM = {"own": "each is round or stretched in its own way", "linked": "they are not convex, or not of one form"}
+
+
+def is_clear(gap: float, other: float, at_least: float, lead: float) -> bool:
+    """Whether gaps are clear, and clearly larger than others."""
+    return gap >= at_least and gap >= other + lead
+
+
+def best_linked(tree: SpanningTree, mass: FloatArray, n_clusters: int) -> Linked:
+    """The linkage with the clearest gaps, of several that let clusters grow more or less unequal."""
+    tried = []
+    for limit in LIMITS:
+        linkage = link(tree, mass, limit)
+        labels = linkage.cut(n_clusters)
+        tried.append(Linked(linkage, labels, gap_of_linkage(tree, mass, labels)))
+    return max(tried, key=lambda linked: linked.gap)
+
+
+def told_by_covariances(micro: MicroClusters, labels: IntArray) -> bool:
+    """Whether nearly all micro-clusters are in the cluster that its mean and covariance would put them in."""
+    clusters = clusters_of(micro, one_hot(labels), own=True)
+    same = clusters.log_density(micro.centroids, micro.shares).argmax(axis=1) == labels
+    return bool(micro.mass[same].sum() >= AS_WELL * micro.total_mass)
+
+
+def with_another(candidates: tuple[Candidate, ...], other: Candidate) -> tuple[Candidate, ...]:
+    """One more, unless its number is there already."""
+    if other.n_clusters in [candidate.n_clusters for candidate in candidates]:
+        return candidates
+    return (*candidates, other)

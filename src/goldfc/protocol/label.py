@@ -1,0 +1,123 @@
+"""What a model says of rows, whether they took part or not: their cluster, how certain that is, how far they are."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadRows
+from goldfc.learning.k_means import nearest as nearest_centre
+from goldfc.learning.mixture import (
+    NOTHING,
+    ROWS_BEFORE,
+    Clusters,
+    shares_and_sum,
+    squared_distances,
+    squares_between,
+    whiten,
+)
+from goldfc.protocol.message import Model, Prototypes
+
+# Rows are looked at so many numbers at a time, all clusters or prototypes counted.
+AT_ONCE = 2_000_000
+
+
+def label(rows: FloatArray, model: Model) -> tuple[IntArray, FloatArray]:
+    """The cluster of every row, and how certain that is."""
+    probability = predict_proba(model, rows)
+    labels = probability.argmax(axis=1)
+    return labels.astype(np.int64), probability[np.arange(len(labels)), labels]
+
+
+def predict(model: Model, rows: FloatArray) -> IntArray:
+    """The likeliest cluster of every row."""
+    return label(rows, model)[0]
+
+
+def predict_proba(model: Model, rows: FloatArray) -> FloatArray:
+    """How likely every row (down) belongs to every cluster (across)."""
+    return in_parts(model, rows, lambda part: shares_and_sum(log_density(model, part))[0])
+
+
+def distances(model: Model, rows: FloatArray) -> FloatArray:
+    """How far every row (down) is from every cluster (across), in distances that undo how rows lie in it.
+
+    Of clusters that are not convex: from the nearest of its prototypes. Only numbers count.
+    """
+    return in_parts(model, rows, lambda part: distance_of_part(model, part))
+
+
+def is_far(model: Model, rows: FloatArray) -> NDArray[np.bool_]:
+    """Whether a row lies beyond the reach of all clusters: it may be of a kind that nobody has."""
+    return np.asarray((distances(model, rows) > model.reach).all(axis=1))
+
+
+def nearest(rows: FloatArray, centroids: FloatArray) -> IntArray:
+    """Eq. (7). The plain similarity: every row goes to the centroid at the smallest Euclidean distance."""
+    return nearest_centre(rows, centroids)
+
+
+def in_parts(model: Model, rows: FloatArray, work: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """The results for all rows, some rows at a time."""
+    if rows.ndim != 2 or rows.shape[1] != model.centroids.shape[1]:
+        raise BadRows(
+            f"The model was made from {model.centroids.shape[1]} features, but the rows have the shape {rows.shape}; "
+            "pass the same columns in the same order."
+        )
+    return np.concatenate([np.empty((0, len(model.centroids))), *map(work, parts_of(model, rows))])
+
+
+def parts_of(model: Model, rows: FloatArray) -> Iterator[FloatArray]:
+    """Some rows at a time."""
+    compared = model.centroids if model.prototypes is None else model.prototypes.points
+    step = max(1, AT_ONCE // compared.size)
+    return (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def log_density(model: Model, rows: FloatArray) -> FloatArray:
+    """Of every row in every cluster, with the cluster's share of all rows; up to a constant."""
+    layout = model.layout
+    # Around a centroid, because what is large and the same in all rows would cost digits.
+    numbers = layout.numbers_of(rows) - layout.numbers_of(model.centroids)[0]
+    if model.prototypes is not None:
+        return near_prototypes(model, model.prototypes, numbers)
+    return clusters_in(model).log_density(numbers, layout.shares_of(rows))
+
+
+def clusters_in(model: Model) -> Clusters:
+    """The clusters of a model as densities, around its first centroid."""
+    layout = model.layout
+    means, shares = layout.numbers_of(model.centroids), layout.shares_of(model.centroids)
+    usual = np.maximum(np.average(shares, axis=0, weights=model.mass), NOTHING)
+    mass = model.mass[:, None]
+    smooth = (mass * shares + ROWS_BEFORE * usual) / (mass + ROWS_BEFORE)
+    return Clusters(model.mass, means - means[0], model.covariance, smooth)
+
+
+def near_prototypes(model: Model, prototypes: Prototypes, numbers: FloatArray) -> FloatArray:
+    """The densities of clusters that are not convex: those of their prototypes, added up."""
+    log_each = np.log(prototypes.mass) - 0.5 * squares_from(model, prototypes, numbers)
+    top = log_each.max(axis=1, keepdims=True)
+    parts = np.exp(log_each - top)
+    sums = np.column_stack([parts[:, prototypes.labels == number].sum(axis=1) for number in range(len(model.mass))])
+    return np.asarray(top + np.log(np.maximum(sums, NOTHING)))
+
+
+def squares_from(model: Model, prototypes: Prototypes, numbers: FloatArray) -> FloatArray:
+    """Squared distances of rows from prototypes, undoing how rows lie around these."""
+    layout = model.layout
+    points = layout.numbers_of(prototypes.points) - layout.numbers_of(model.centroids)[0]
+    return squares_between(whiten(numbers, model.covariance), whiten(points, model.covariance))
+
+
+def distance_of_part(model: Model, rows: FloatArray) -> FloatArray:
+    """Of some rows from all clusters."""
+    layout = model.layout
+    means = layout.numbers_of(model.centroids)
+    numbers = layout.numbers_of(rows) - means[0]
+    if model.prototypes is None:
+        return np.sqrt(squared_distances(numbers, means - means[0], model.covariance)[0])
+    squared = squares_from(model, model.prototypes, numbers)
+    each = [squared[:, model.prototypes.labels == number].min(axis=1) for number in range(len(means))]
+    return np.sqrt(np.column_stack(each))
