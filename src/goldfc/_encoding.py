@@ -12,6 +12,8 @@ from goldfc.errors import BadRows, BadSettings
 from goldfc.protocol.terms import MOST_CATEGORIES, UNNAMED, Column, Terms
 
 Check = Callable[[Any], FloatArray]
+# Of columns of a data frame.
+CATEGORICAL_TYPES = ("category", "object", "bool", "boolean", "str", "string")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Encoding:
         ]
         return np.ascontiguousarray(np.hstack(parts))
 
-    def _codes(self, X: ArrayLike) -> Any:
+    def _codes(self, X: Any) -> Any:
         """The table with numbers in the place of levels, as the same kind of table."""
         coded = X.copy() if hasattr(X, "columns") else np.array(X, dtype=object)
         for number, levels in self.levels.items():
@@ -55,8 +57,8 @@ class Encoding:
     def _indicators(self, codes: FloatArray, number: int) -> FloatArray:
         count = len(self.levels[number])
         if count <= 2:
-            return (codes == 1.0)[:, None].astype(np.float64)
-        return np.eye(count)[codes.astype(np.int64)]
+            return np.asarray((codes == 1.0)[:, None], dtype=np.float64)
+        return np.asarray(np.eye(count)[codes.astype(np.int64)])
 
 
 def encoding_of(X: ArrayLike, categorical: str | Collection[int | str]) -> Encoding:
@@ -87,7 +89,7 @@ def levels_of(table: Any, number: int) -> list[Any]:
         raise BadRows(f"Column {number} has missing values; fill or drop them, or make them a category of their own.")
     if len(values) > MOST_CATEGORIES:
         raise BadRows(
-            f"Column {number} has {len(values)} categories, and {MOST_CATEGORIES} are the limit; is it a number or a name?"
+            f"Column {number} has {len(values)} categories, and {MOST_CATEGORIES} are the limit; a number, or a name?"
         )
     return sorted(values, key=lambda value: (type(value).__name__, value))
 
@@ -105,8 +107,8 @@ def categorical_columns(X: Any, categorical: str | Collection[int | str]) -> lis
     if isinstance(categorical, str):
         if categorical != "auto":
             raise BadSettings(f"categorical must be 'auto' or a list of columns, got {categorical!r}.")
-        types = [str(kind) for kind in getattr(X, "dtypes", [])] if names else []
-        return [number for number, kind in enumerate(types) if kind in ("category", "object", "bool", "boolean", "str", "string")]
+        types = [str(kind) for kind in X.dtypes] if names else []
+        return [number for number, kind in enumerate(types) if kind in CATEGORICAL_TYPES]
     found = []
     for column in categorical:
         if isinstance(column, str):

@@ -16,7 +16,7 @@ from goldfc.errors import BadSettings
 from goldfc.learning.paper.competition import Learning
 from goldfc.protocol.client import Client, Part
 from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.fusion import OneShot
+from goldfc.protocol.fusion import OneShot, rows_each
 from goldfc.protocol.label import distances, is_far, predict, predict_proba
 from goldfc.protocol.message import Message, Model, Scaling, Summary
 from goldfc.protocol.paper import TASK, Blocks, GoldClient, fuse_gold
@@ -25,7 +25,7 @@ from goldfc.protocol.server import Round, check_n_clusters, in_order, run_round
 Value = TypeVar("Value", bound=np.generic)
 
 
-class _Federated(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _Federated(ClusterMixin, BaseEstimator):
     """What both estimators have in common: who holds which row, and what is known once a round has ended."""
 
     _groups_given: bool | None = None
@@ -55,13 +55,13 @@ class _Federated(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.traffic_ = port.ledger
 
 
-class OneShotClustering(TransformerMixin, _Federated):  # type: ignore[misc]
+class OneShotClustering(TransformerMixin, _Federated):
     """One-shot federated clustering: every site sends one small message, once.
 
-    Each site finds up to 100 micro-clusters in its own rows and sends their means, how many rows each has (mass) and how
-    rows lie around them (shape). The server tries three kinds of clusters (alike in form, each of its own form, or of
-    any form with gaps between them) and believes the one that the micro-clusters speak for. Every site labels its own
-    rows by the model that comes back; so does `predict`, and gives the same labels.
+    Each site finds up to 100 micro-clusters in its own rows and sends their means, how many rows each has (mass) and
+    how rows lie around them (shape). The server tries three kinds of clusters (alike in form, each of its own form, or
+    of any form with gaps between them) and believes the one that the micro-clusters speak for. Every site labels its
+    own rows by the model that comes back; so does `predict`, and gives the same labels.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class OneShotClustering(TransformerMixin, _Federated):  # type: ignore[misc]
     (3, 3)
     """
 
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: every setting is an argument)
+    def __init__(
         self,
         n_clusters: int | None = None,
         *,
@@ -148,8 +148,9 @@ class OneShotClustering(TransformerMixin, _Federated):  # type: ignore[misc]
         GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
         """
         check_n_clusters(self.n_clusters)
-        fusion = OneShot(scaling=self._scaling(), smallest=self.smallest, rows_each=rows_each(self.smallest))
+        check_smallest(self.smallest)
         check_withhold(self.withhold)
+        fusion = OneShot(scaling=self._scaling(), smallest=self.smallest, rows_each=rows_each(self.smallest))
         self._encoding: Encoding = encoding_of(X, self.categorical)
         rows = self._rows(X, reset=True)
         names, places = self._sites(groups, y, len(rows))
@@ -266,7 +267,7 @@ class GOLD(_Federated):
     3
     """
 
-    def __init__(  # noqa: PLR0913 (scikit-learn's way: every setting is an argument)
+    def __init__(
         self,
         n_clusters: int = 8,
         *,
@@ -317,12 +318,6 @@ class GOLD(_Federated):
         """The nearest global centroid of every row, whether it took part in `fit` or not."""
         check_is_fitted(self)
         return predict(self.model_, validate_data(self, X, dtype=np.float64, reset=False))
-
-
-def rows_each(smallest: int) -> int:
-    """How many rows there are for a micro-cluster in the mean: a few more than the fewest, or many would be merged."""
-    check_smallest(smallest)
-    return max(OneShot().rows_each, round(1.6 * smallest))
 
 
 def check_smallest(smallest: int) -> None:

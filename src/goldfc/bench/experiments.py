@@ -1,8 +1,7 @@
-"""The paper's eight experiments, each as a list of runs; `quick` is a small form of the same."""
+"""The paper's experiments and ours, each as a list of runs; `quick` is a small form of the same."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,9 @@ from goldfc.bench.degree import non_icd_degree
 from goldfc.bench.methods import METHODS
 from goldfc.bench.methods.chosen import CRITERIA, ChosenK
 from goldfc.bench.methods.coreset import CoresetKMeans
-from goldfc.bench.methods.gold import Gold, GoldConsensus
+from goldfc.bench.methods.gold import Gold
+from goldfc.bench.methods.oneshot import OneShotMethod
+from goldfc.bench.methods.pooled import PooledKMeans
 from goldfc.bench.run import Job
 
 TEN = ("EC", "US", "VE", "EP", "YE", "CA", "LA", "WI", "PE", "LE")
@@ -19,30 +20,6 @@ FIVE = ("EC", "US", "VE", "YE", "CA")
 SIX = ("EC", "US", "VE", "EP", "YE", "CA")
 RATES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 FRACTIONS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-# GOLD consensus, and what it is with one thing changed.
-FUSION_VARIANTS: dict[str, dict[str, Any]] = {
-    "the whole": {},
-    "without mass": {"withhold": ["mass"]},
-    "without shape": {"withhold": ["shape"]},
-    "without mass and shape": {"withhold": ["mass", "shape"]},
-    "without consensus: the best mixture of k": {"partitions": "best mixture"},
-    "one granularity: k": {"granularities": [1.0]},
-    "coarse granularities: k, 1.5 k, 2 k": {"granularities": [1.0, 1.5, 2.0]},
-    "correlations always trusted": {"trust": [1.0, 1.0]},
-    "correlations never trusted": {"trust": [0.0, 0.0]},
-    "MCPL's levels, too": {"partitions": "mixtures and MCPL"},
-    "MCPL's levels alone": {"partitions": "MCPL"},
-    "2 epochs": {"max_epochs": 2},
-    "4 epochs": {"max_epochs": 4},
-    "30 epochs, as in the paper": {"max_epochs": 30},
-    "30 epochs, not thinned": {"max_epochs": 30, "most": None, "rows_each": 1},
-    "not thinned": {"most": None, "rows_each": 1},
-    "at most 50 micro-clusters": {"most": 50},
-    "at most 200 micro-clusters": {"most": 200},
-    "10 rows for each micro-cluster": {"rows_each": 10},
-    "4 starts": {"starts": 4},
-    "24 starts": {"starts": 24},
-}
 
 
 @dataclass(frozen=True)
@@ -86,7 +63,7 @@ def exchange(quick: bool) -> list[Job]:
         for dataset in datasets
         for draw in range(draws)
         for per_cent in (0, 50, 100)
-        for method in (GoldConsensus.name, Gold.name, CoresetKMeans.name)
+        for method in (OneShotMethod.name, Gold.name, CoresetKMeans.name)
         for seed in range(seeds)
     ]
 
@@ -129,24 +106,13 @@ def granularity(quick: bool) -> list[Job]:
     ]
 
 
-def fusion(quick: bool) -> list[Job]:
-    """What each part of the consensus is worth."""
-    datasets, seeds = (("US",), 1) if quick else (TEN, 5)
-    return [
-        Job(dataset, "paper", "GOLD consensus ablated", seed, settings)
-        for dataset in datasets
-        for settings in FUSION_VARIANTS.values()
-        for seed in range(seeds)
-    ]
-
-
 def unknown(quick: bool) -> list[Job]:
     """Nobody says how many clusters there are: our proposal, and choices on the pooled rows."""
     datasets, numbers, seeds, pooled_seeds = (("US",), (3, 7), 1, 1) if quick else (TEN, range(2, 31), 10, 2)
-    chosen = [{"by": by, "then": then} for by in CRITERIA for then in ("GOLD consensus", "pooled k-means")]
+    chosen = [{"by": by, "then": then} for by in CRITERIA for then in (OneShotMethod.name, PooledKMeans.name)]
     return [
         *(
-            Job(dataset, "paper", "GOLD consensus", seed, {"given_k": given})
+            Job(dataset, "paper", OneShotMethod.name, seed, {"given_k": given})
             for dataset in datasets
             for given in (True, False)
             for seed in range(seeds)
@@ -158,7 +124,7 @@ def unknown(quick: bool) -> list[Job]:
             for seed in range(pooled_seeds)
         ),
         *(
-            Job(f"separate-{number}-{draw}", f"non-icd-8-{draw}", "GOLD consensus", 0, {"given_k": False})
+            Job(f"separate-{number}-{draw}", f"non-icd-8-{draw}", OneShotMethod.name, 0, {"given_k": False})
             for number in numbers
             for draw in range(1 if quick else 3)
         ),
@@ -169,7 +135,7 @@ def clients(quick: bool) -> list[Job]:
     """From a hundred to a thousand clients."""
     datasets, numbers, limit = (("US",), (20, 40), 5.0) if quick else (SIX, tuple(range(100, 1001, 100)), 20.0)
     # These two are compared with each other at all sizes, so neither may run out of time.
-    limits = {} if quick else dict.fromkeys(("GOLD consensus", "coreset k-means"), 200.0)
+    limits = {} if quick else dict.fromkeys((OneShotMethod.name, CoresetKMeans.name), 200.0)
     return [
         Job(
             dataset,
@@ -225,7 +191,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment("exchange", "The same rows, more and less Non-ICD", exchange),
         Experiment("ablation", "What FCPL and MCPL are worth", ablation),
         Experiment("granularity", "What each level is worth", granularity),
-        Experiment("fusion", "What each part of the consensus is worth", fusion),
         Experiment("unknown", "The number of clusters nobody knows", unknown),
         Experiment("clients", "From 100 to 1000 clients", clients),
         Experiment("time", "Seconds against rows and features", seconds, one_at_a_time=True),

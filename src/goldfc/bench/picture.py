@@ -1,4 +1,4 @@
-"""Experiment 8: the whole process as a picture. US at three Non-ICD clients, in two dimensions."""
+"""Experiment 8: the whole process of GOLD as a picture. US at three Non-ICD clients, in two dimensions."""
 
 import json
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goldfc import Client, LocalPort, Remc, run_round
 from goldfc.bench.cases import dataset_of, split_of
 from goldfc.bench.run import clients_of
-from goldfc.protocol.federation import generator
+from goldfc.learning.paper.competition import Learning
+from goldfc.protocol.federation import LocalPort, generator
+from goldfc.protocol.paper import GoldClient, run_gold
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,8 +41,8 @@ def make_picture(seed: int) -> list[Panel]:
     """Truth, what each client finds, what the server makes of it; the plane has the two main axes of all rows."""
     complete, split = dataset_of(DATASET), split_of(DATASET, SPLIT)
     axes = np.linalg.svd(complete.X - complete.X.mean(axis=0), full_matrices=False)[2][:2].T
-    clients = clients_of(Client, split, seed)
-    result = run_round(LocalPort(clients), complete.n_clusters, Remc(), generator(seed, "server"))
+    clients = clients_of(GoldClient, split, seed)
+    result = run_gold(LocalPort(clients), complete.n_clusters, Learning(), generator(seed, "server"))
     panels = [Panel("all rows, by true class", (complete.X @ axes).tolist(), complete.y.tolist(), [], [])]
     summaries = {summary.client: summary for summary in result.summaries}
     for client, rows in zip(clients, split.rows_per_client(), strict=True):
@@ -51,7 +52,7 @@ def make_picture(seed: int) -> list[Panel]:
             Panel(
                 title=f"client {client.name}: {len(rows)} rows, {count} micro-clusters",
                 points=(rows @ axes).tolist(),
-                groups=client.membership.micro_clusters.tolist(),
+                groups=client.micro_clusters.tolist(),
                 centroids=(summary.centroids @ axes).tolist(),
                 centroid_groups=list(range(count)),
             )

@@ -28,11 +28,10 @@ def describe_summary(summary: Summary) -> Iterator[Line]:
         yield "rows in each", "withheld"
     else:
         yield "rows in each", f"{summary.mass.min()} to {summary.mass.max()}, together {summary.mass.sum()}"
-    yield "shape", "withheld" if summary.shape is None else shape_words(summary)
+    if len(summary.layout.numbers):
+        yield "shape", "withheld" if summary.shape is None else shape_words(summary)
     if summary.moments is not None:
         yield "of every column", f"mean and variance of about {summary.moments.count:.0f} rows, to share one scale"
-    if summary.blocks:
-        yield "learned", f"in {summary.blocks} blocks of rows, because there are many"
     if summary.smallest > 1:
         yield (
             "privacy level",
@@ -46,10 +45,10 @@ def describe_summary(summary: Summary) -> Iterator[Line]:
 
 def shape_words(summary: Summary) -> str:
     """What is told of how rows lie around their means."""
-    features = summary.centroids.shape[1]
+    numbers = len(summary.layout.numbers)
     if summary.shape is not None and summary.shape.ndim == 1:
-        return f"one variance per feature ({features}), the mean over all micro-clusters"
-    return f"one {features} x {features} covariance, the mean over all micro-clusters"
+        return f"one variance per number ({numbers}), the mean over all micro-clusters"
+    return f"one {numbers} x {numbers} covariance of numbers, the mean over all micro-clusters"
 
 
 def describe_terms(terms: Terms) -> Iterator[Line]:
@@ -60,12 +59,24 @@ def describe_terms(terms: Terms) -> Iterator[Line]:
         yield "columns", ", ".join(words[:20]) + (f" and {len(words) - 20} more" if len(words) > 20 else "")
 
 
+def shown_of_clusters(model: Model) -> str:
+    """What every site learns of the clusters."""
+    if model.prototypes is not None:
+        return (
+            f"the clusters' means and sizes, {len(model.prototypes.points)} prototypes (means of micro-clusters, some "
+            "of a single one) and the covariance around these"
+        )
+    each = "each cluster's covariance" if model.covariance.ndim == 3 else "their common covariance"
+    return f"the clusters' means and sizes and {each}"
+
+
 def describe_model(model: Model) -> Iterator[Line]:
     """All that comes back."""
     sizes = np.bincount(model.micro_labels, minlength=len(model.centroids))
     yield "what", "a model: what every site gets back"
     yield from describe_terms(model.terms)
     yield "clusters", f"{len(model.centroids)}, made of {', '.join(map(str, sizes))} micro-clusters"
+    yield "their kind", model.why
     yield "certainty", f"{model.micro_certainty.mean():.2f} in the mean (1: all partitions agree)"
     parts = [f"{client} ({count})" for client, count in zip(model.clients, model.micro_counts, strict=True)]
     yield "sites", ", ".join(parts[:20]) + (f" and {len(parts) - 20} more" if len(parts) > 20 else "")
@@ -74,6 +85,6 @@ def describe_model(model: Model) -> Iterator[Line]:
             yield f"{candidate.n_clusters} clusters", candidate.reason
     yield (
         "it tells every site",
-        "the clusters' means and common covariance, the names of all sites, how many micro-clusters each has "
-        "and which cluster each of these fell into",
+        f"{shown_of_clusters(model)}, the names of all sites, how many micro-clusters each has and which cluster each "
+        "of these fell into",
     )

@@ -6,7 +6,7 @@ As many numbers as there are rows may be more than fit into memory, so they are 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -17,18 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from goldfc._types import FloatArray, IntArray, RowLabels
+from goldfc._types import FloatArray, IntArray
 from goldfc.byfile.ondisk import PRIVATE_FOLDER, Stored
 from goldfc.errors import BadSettings
-from goldfc.protocol.client import Membership
 from goldfc.protocol.message import canonical_json
 from goldfc.protocol.wire import write_pieces_durably
 
 ROW_DIGEST_BYTES = 16
 # So many are read, and so many are compared, at a time.
 MOST_READ, MOST_COMPARED = 2**16, 2**21
-# As safetensors calls them.
-KINDS = {"int64": "I64", "int32": "I32", "uint8": "U8"}
 
 
 class Digests(Protocol):
@@ -75,23 +72,6 @@ def row_difference(before: Digests, after: Digests) -> tuple[int, int]:
 def count_twins(digests: Digests) -> int:
     """How many rows are the same as an earlier one."""
     return sum(len(own.pairs) - len(sorted_runs(own.pairs)[1]) for (own,) in parts_of(digests))
-
-
-def places_of(digests: Digests, known: Digests) -> RowLabels:
-    """Where each row is among those known: at the same place, or else the first that is the same; -1 if nowhere."""
-    found = np.full(len(digests), -1, dtype=np.int32)
-    for old, new in parts_of(known, digests):
-        order, starts = sorted_runs(np.concatenate([old.pairs, new.pairs]))
-        # Of those that are the same, the known ones come first, in their order.
-        first = np.repeat(order[starts], np.diff(starts, append=len(order)))
-        is_known, is_new = first < len(old.pairs), order >= len(old.pairs)
-        both = is_known & is_new
-        found[new.places[order[both] - len(old.pairs)]] = old.places[first[both]]
-    for start, own, other in zip(range(0, len(digests), MOST_READ), pieces_of(digests), pieces_of(known), strict=False):
-        few = min(len(own), len(other))
-        same = (own[:few] == other[:few]).all(axis=1)
-        found[start : start + few][same] = start + np.flatnonzero(same)
-    return found
 
 
 @dataclass(frozen=True)
@@ -142,24 +122,18 @@ class Kept:
     digest: str  # of the message
     sent: str
     rows: Digests
-    membership: Callable[[], Membership]
 
 
-def write_kept(path: Path, membership: Membership, rows: Digests, facts: dict[str, str]) -> None:
+def write_kept(path: Path, rows: Digests, facts: dict[str, str]) -> None:
     """As a file of safetensors, piece by piece."""
-    labels = membership.micro_clusters
-    sizes = {
-        "micro_clusters": (KINDS[labels.dtype.name], [len(labels)], labels.nbytes),
-        "rows": ("U8", [len(rows), ROW_DIGEST_BYTES], len(rows) * ROW_DIGEST_BYTES),
+    size = len(rows) * ROW_DIGEST_BYTES
+    header: dict[str, Any] = {
+        "__metadata__": {"goldfc": canonical_json(facts)},
+        "rows": {"dtype": "U8", "shape": [len(rows), ROW_DIGEST_BYTES], "data_offsets": [0, size]},
     }
-    header: dict[str, Any] = {"__metadata__": {"goldfc": canonical_json(facts)}}
-    start = 0
-    for name, (kind, shape, size) in sizes.items():
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, start + size]}
-        start += size
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    head = (len(text).to_bytes(8, "little"), text, np.ascontiguousarray(labels).data)
+    head = (len(text).to_bytes(8, "little"), text)
     write_pieces_durably(path, chain(head, (piece.data for piece in pieces_of(rows))), private=True)
 
 
@@ -169,13 +143,12 @@ def open_kept(path: Path) -> Iterator[Kept]:
     with telling_damage(path), safe_open(path, "numpy") as file:
         facts = json.loads(file.metadata()["goldfc"])
         client, digest, sent = str(facts["client"]), str(facts["digest"]), str(facts["sent"])
-        n_rows = file.get_slice("micro_clusters").get_shape()[0]
-        if file.get_slice("rows").get_shape() != [n_rows, ROW_DIGEST_BYTES]:
+        n_rows, width = file.get_slice("rows").get_shape()
+        if width != ROW_DIGEST_BYTES:
             raise ValueError("there must be one digest for every row")
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        rows = Stored(handle, n_rows, ROW_DIGEST_BYTES, start_of_rows(handle))
-        yield Kept(client, digest, sent, rows, lambda: read_membership(path))
+        yield Kept(client, digest, sent, Stored(handle, n_rows, ROW_DIGEST_BYTES, start_of_rows(handle)))
     finally:
         os.close(handle)
 
@@ -194,10 +167,3 @@ def start_of_rows(handle: int) -> int:
     length = int.from_bytes(os.pread(handle, 8, 0), "little")
     header = json.loads(os.pread(handle, length, 8))
     return 8 + length + int(header["rows"]["data_offsets"][0])
-
-
-def read_membership(path: Path) -> Membership:
-    """Which row was in which micro-cluster."""
-    with telling_damage(path), safe_open(path, "numpy") as file:
-        facts = json.loads(file.metadata()["goldfc"])
-        return Membership(facts["client"], file.get_tensor("micro_clusters"), facts["digest"])

@@ -1,13 +1,15 @@
-"""Leave-one-client-out: how much of the result hangs on a single site."""
+"""Leave-one-client-out: how much of the result depends on a single site."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadMessage, TooFewMicroClusters
-from goldfc.protocol.fusion import Fusion
+from goldfc.errors import BadMessage
+from goldfc.protocol.fusion import OneShot
 from goldfc.protocol.message import Model, Summary
 from goldfc.protocol.server import fuse, in_order, pool
 
@@ -27,7 +29,7 @@ class LeftOut:
 def leave_one_out(
     summaries: Sequence[Summary],
     n_clusters: int | None,
-    fusion: Fusion,
+    fusion: OneShot,
     rng_of: Callable[[], np.random.Generator],
     model: Model,
 ) -> Iterator[LeftOut]:
@@ -47,9 +49,11 @@ def leave_one_out(
     ordered = in_order(summaries)
     for left_out in ordered:
         rest = [summary for summary in ordered if summary is not left_out]
-        without = fuse_rest(rest, n_clusters or len(model.centroids), fusion, rng_of)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # those who are left may tell fewer apart: it is shown
+            without = fuse(rest, n_clusters or len(model.centroids), fusion, rng_of())
         before = np.concatenate([model.labels_of(summary.client) for summary in rest])
-        mass = pool(rest, by_mass=fusion.task.mass).mass
+        mass = pool(rest, rest[0].layout, by_mass=fusion.mass).mass
         agreement = adjusted_rand_index(before, without.micro_labels, mass)
         yield LeftOut(left_out.client, agreement, len(without.centroids))
 
@@ -66,18 +70,6 @@ def check_fused(model: Model, summaries: Sequence[Summary]) -> None:
                 f"The model was made from another summary of client {summary.client!r} than this one; "
                 "give the one that was fused."
             )
-
-
-def fuse_rest(
-    rest: Sequence[Summary], n_clusters: int, fusion: Fusion, rng_of: Callable[[], np.random.Generator]
-) -> Model:
-    """Global clusters; fewer than wanted where those who are left cannot tell so many apart."""
-    for fewer in range(n_clusters, 1, -1):
-        try:
-            return fuse(rest, fewer, fusion, rng_of())
-        except TooFewMicroClusters:
-            continue
-    return fuse(rest, 1, fusion, rng_of())
 
 
 def adjusted_rand_index(one: IntArray, other: IntArray, mass: FloatArray) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from goldfc._types import FloatArray, IntArray
 from goldfc.byfile.influence import LEAST_CLIENTS, LeftOut, check_fused
 from goldfc.drawings import draw_curve, draw_levels, templates
-from goldfc.learning.mixture import diagonal_of
+from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import scale_of
 from goldfc.protocol.message import Model, Summary
 from goldfc.protocol.wire import write_durably
@@ -215,8 +215,11 @@ def overall(model: Model, weight: IntArray) -> tuple[FloatArray, FloatArray]:
     if model.moments is not None:
         return model.moments.mean, model.moments.scale
     mean = np.average(model.centroids, axis=0, weights=weight)
-    between = np.average((model.centroids - mean) ** 2, axis=0, weights=weight)
-    return mean, scale_of(between + diagonal_of(model.covariance), np.abs(mean))[0]
+    variance = np.average((model.centroids - mean) ** 2, axis=0, weights=weight)
+    numbers = model.layout.numbers
+    inside = diagonal_of(model.covariance)
+    variance[numbers] += (np.average(inside, axis=0, weights=weight) if inside.ndim == 2 else inside)[: len(numbers)]
+    return mean, scale_of(variance, np.abs(mean))[0]
 
 
 def z_scores(model: Model, features: Sequence[Feature]) -> FloatArray:

@@ -1,7 +1,7 @@
 """A site's side by file: summarise a table, look at what would leave, and label the rows when the model comes.
 
-What stays at the site is in a folder `.goldfc` beside the data, for its owner alone: which row is in which
-micro-cluster, and a ledger of every message that was made.
+What stays at the site is in a folder `.goldfc` beside the data, for its owner alone: a digest of every row that was
+summarised, and a ledger of every message that was made.
 """
 
 import csv
@@ -18,33 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.byfile.digests import (
-    Digests,
-    Kept,
-    open_kept,
-    places_of,
-    row_difference,
-    row_digests,
-    same_digests,
-    write_kept,
-)
+from goldfc.byfile.digests import Digests, Kept, open_kept, row_difference, row_digests, same_digests, write_kept
 from goldfc.byfile.ondisk import PRIVATE_FOLDER, private_folder
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
-from goldfc.protocol.label import is_far, predict
 from goldfc.protocol.agreement import FILE, Agreement
 from goldfc.protocol.audit import Audit, Change, audit
-from goldfc.protocol.client import Membership, label, summarize
+from goldfc.protocol.client import summarize
 from goldfc.protocol.envelope import Context, PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.protocol.federation import generator
-from goldfc.protocol.finding import WHEN_MANY, Blocks
+from goldfc.protocol.label import is_far, label
 from goldfc.protocol.message import Model, Summary, canonical_json
 from goldfc.protocol.rows import RowSource
 from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_durably, write_pieces_durably
 
 LEDGER = "ledger.jsonl"
-LABEL_COLUMNS = ("cluster", "certainty", "found_by", "far")
+LABEL_COLUMNS = ("cluster", "certainty", "far")
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,6 @@ class Draft:
     """A summary before it is written: what would leave, what stays, and what the audit found."""
 
     summary: Summary
-    membership: Membership
     rows: Digests  # a digest of every row that was summarised
     audit: Audit
     notes: tuple[str, ...] = ()  # what else the user should know
@@ -61,26 +50,24 @@ class Draft:
 def draft_summary(table: Table | Streamed, client: str, agreement: Agreement, data: Path) -> Draft:
     """Summarise and audit; nothing is written yet. If the table is on the disk, it must stay open until it is sent."""
     task, terms = agreement.way.task, agreement.terms
-    # The result does not hang on how many cores there are.
-    blocks = Blocks(n_jobs=-1) if isinstance(table, Streamed) else WHEN_MANY
 
-    def make(rows: FloatArray | RowSource) -> tuple[Summary, Membership]:
+    def make(rows: FloatArray | RowSource) -> tuple[Summary, RowLabels]:
         rng = generator(agreement.seed, "client", client)
-        return summarize(rows, client, task, rng, withhold=agreement.withhold, terms=terms, blocks=blocks)
+        return summarize(rows, client, task, rng, withhold=agreement.withhold, terms=terms)
 
-    summary, membership = make(table.rows)
+    summary, micro_clusters = make(table.rows)
     agreement.read_summary(summary.to_message())  # what the server would refuse is told here
     digests = table.digests if isinstance(table, Streamed) else row_digests(table.rows)
     report = audit(
         table.rows,
         summary,
-        membership.micro_clusters,
+        micro_clusters,
         # Half of the rows must be enough to be summarised.
         again=(lambda rows: make(rows)[0]) if len(digests) >= 4 * max(task.smallest, 2) else None,
         change=smallest_change(data, digests),
         required=task.smallest,
     )
-    return Draft(summary, membership, digests, report, tuple(same_rows_elsewhere(data, client, digests)))
+    return Draft(summary, digests, report, tuple(same_rows_elsewhere(data, client, digests)))
 
 
 def send(
@@ -93,7 +80,7 @@ def send(
             "--accept-risk if you may."
         )
     message = sealed_for_server(encode(draft.summary.to_message()), draft.summary.client, agreement, key)
-    keep_membership(draft, data)
+    keep_digests(draft, data)
     write_ledger(draft, data, message, accept_risk=bool(draft.audit.failures))
     write_durably(out, message)
     return message
@@ -138,16 +125,16 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, client:
 # --- what stays at the site ---
 
 
-def keep_membership(draft: Draft, data: Path) -> None:
-    """Write down which row is in which micro-cluster, under the digest of the message."""
-    facts = {"client": draft.membership.client, "digest": draft.membership.digest, "data": data.name, "sent": now()}
-    path = private_folder(data) / f"{draft.membership.digest}.membership"
-    write_kept(path, draft.membership, draft.rows, facts)
+def keep_digests(draft: Draft, data: Path) -> None:
+    """Write down which rows were summarised, under the digest of the message."""
+    digest = draft.summary.to_message().digest
+    facts = {"client": draft.summary.client, "digest": digest, "data": data.name, "sent": now()}
+    write_kept(private_folder(data) / f"{digest}.rows", draft.rows, facts)
 
 
 def all_kept(data: Path) -> Iterator[Kept]:
     """What is kept of all messages that were made beside this data; each can be read until the next one comes."""
-    for path in sorted((data.parent / PRIVATE_FOLDER).glob("*.membership")):
+    for path in sorted((data.parent / PRIVATE_FOLDER).glob("*.rows")):
         with open_kept(path) as kept:
             yield kept
 
@@ -203,56 +190,36 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """For every row of the file: its cluster (-1: it has missing values), how sure that is, and how it was found."""
+    """For every row of the file: its cluster (-1: it has missing values), how sure that is, and whether it is far."""
 
     ids: tuple[str, ...]
     cluster: IntArray
-    certainty: FloatArray  # not a number where it is not known
-    summarised: NDArray[np.bool_]
+    certainty: FloatArray  # not a number where there is no cluster
     far: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is kept of the message that most rows of a table are in, and where each row is in it (-1: it is not)."""
-
-    membership: Membership
-    places: RowLabels
+def label_table(table: Table, model: Model) -> Labels:
+    """The labels of a table in memory."""
+    return spread_out(label_rows(table.rows, model), table.ids, table.kept)
 
 
-def label_table(table: Table, model: Model, data: Path) -> Labels:
-    """Rows that were summarised get the label of their micro-cluster; others that of the nearest cluster."""
-    known = best_known(model, data, row_digests(table.rows))
-    return spread_out(label_rows(table.rows, 0, model, known), table.ids, table.kept)
-
-
-def labels_of(table: Table | Streamed, model: Model, data: Path) -> Iterator[Labels]:
+def labels_of(table: Table | Streamed, model: Model) -> Iterator[Labels]:
     """The labels of a table, in parts if it is on the disk."""
     if isinstance(table, Table):
-        yield label_table(table, model, data)
+        yield label_table(table, model)
         return
-    known, first, start = best_known(model, data, table.digests), 0, 0
+    first = start = 0
     for ids in table.ids():
         kept = np.flatnonzero(table.missing[first : first + len(ids)] == 0)
         rows = table.rows.read(start, start + len(kept))
-        yield spread_out(label_rows(rows, start, model, known), ids, kept)
+        yield spread_out(label_rows(rows, model), ids, kept)
         first, start = first + len(ids), start + len(kept)
 
 
-def label_rows(rows: FloatArray, start: int, model: Model, known: Known | None) -> Labels:
-    """Labels of rows without missing values, the first of which stands at `start` among those."""
-    if not len(rows):
-        return Labels((), np.empty(0, np.int64), np.empty(0), np.empty(0, bool), np.empty(0, bool))
-    cluster, far = predict(model, rows), is_far(model, rows)
-    certainty, summarised = np.full(len(cluster), np.nan), np.zeros(len(cluster), dtype=bool)
-    if known is not None:
-        places = known.places[start : start + len(rows)]
-        summarised = places >= 0
-    if known is not None and summarised.any():
-        whole = known.membership
-        own = Membership(whole.client, whole.micro_clusters[places[summarised]], whole.digest)
-        cluster[summarised], certainty[summarised] = label(own, model)
-    return Labels((), cluster, certainty, summarised, far & ~summarised)
+def label_rows(rows: FloatArray, model: Model) -> Labels:
+    """Labels of rows without missing values; the same for every row, whether it was summarised or not."""
+    cluster, certainty = label(rows, model)
+    return Labels((), cluster, certainty, is_far(model, rows))
 
 
 @dataclass
@@ -260,8 +227,6 @@ class Tally:
     """What there is to say of all labels."""
 
     rows: int = 0
-    summarised: int = 0
-    others: int = 0  # with a cluster, but not summarised
     far: int = 0
     without: int = 0
     clusters: set[int] = field(default_factory=set)
@@ -270,8 +235,6 @@ class Tally:
         """Some more."""
         there = labels.cluster >= 0
         self.rows += len(labels.ids)
-        self.summarised += int(labels.summarised.sum())
-        self.others += int((~labels.summarised & there).sum())
         self.far += int(labels.far.sum())
         self.without += int((~there).sum())
         self.clusters |= set(labels.cluster[there].tolist())
@@ -291,11 +254,6 @@ def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> Tally:
     return tally
 
 
-def labels_text(labels: Labels, id_name: str) -> str:
-    """As CSV."""
-    return header_text(id_name) + lines_text(labels)
-
-
 def header_text(id_name: str) -> str:
     """The first line."""
     text = StringIO()
@@ -307,37 +265,16 @@ def lines_text(labels: Labels) -> str:
     """A line for every row."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    for row, cluster, certainty, summarised, far in zip(
-        labels.ids, labels.cluster, labels.certainty, labels.summarised, labels.far, strict=True
-    ):
-        found_by = "none" if cluster < 0 else "micro-cluster" if summarised else "nearest"
+    for row, cluster, certainty, far in zip(labels.ids, labels.cluster, labels.certainty, labels.far, strict=True):
         sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
         is_far = "" if cluster < 0 else "yes" if far else "no"
-        writer.writerow([row, "" if cluster < 0 else cluster, sure, found_by, is_far])
+        writer.writerow([row, "" if cluster < 0 else cluster, sure, is_far])
     return text.getvalue()
-
-
-def has_sent(data: Path) -> bool:
-    """Whether any message was made beside this data."""
-    return any(True for _ in all_kept(data))
-
-
-def best_known(model: Model, data: Path, digests: Digests) -> Known | None:
-    """What is kept of the message that most of these rows are in, and where; nothing if the model knows none."""
-    best, most = None, 0
-    for kept in all_kept(data):
-        if kept.digest in model.digests:
-            places = places_of(digests, kept.rows)
-            count = int((places >= 0).sum())
-            if count > most:
-                best, most = Known(kept.membership(), places), count
-    return best
 
 
 def spread_out(labels: Labels, ids: tuple[str, ...], kept: IntArray) -> Labels:
     """Labels of the rows without missing values, at their places among all rows."""
     cluster, certainty = np.full(len(ids), -1, dtype=np.int64), np.full(len(ids), np.nan)
-    summarised, far = np.zeros(len(ids), dtype=bool), np.zeros(len(ids), dtype=bool)
-    cluster[kept], certainty[kept] = labels.cluster, labels.certainty
-    summarised[kept], far[kept] = labels.summarised, labels.far
-    return Labels(ids, cluster, certainty, summarised, far)
+    far = np.zeros(len(ids), dtype=bool)
+    cluster[kept], certainty[kept], far[kept] = labels.cluster, labels.certainty, labels.far
+    return Labels(ids, cluster, certainty, far)

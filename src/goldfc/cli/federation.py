@@ -212,7 +212,7 @@ def label(
     key_file: Path | None,
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
-    from goldfc.byfile.site import has_sent, labels_of, open_model, write_labels
+    from goldfc.byfile.site import labels_of, open_model, write_labels
     from goldfc.errors import BadSettings
     from goldfc.protocol.wire import read_message
 
@@ -225,15 +225,8 @@ def label(
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     drop = agreement is not None and agreement.missing == "drop"
     with opened_table(data, model.terms.columns, id_column, drop=drop) as table, working("labelling"):
-        labels = write_labels(labels_of(table, model, data), out, id_column or "row")
+        labels = write_labels(labels_of(table, model), out, id_column or "row")
     say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters.")
-    if not labels.summarised and has_sent(data):
-        say(
-            "This model was not made from a message of this data: it may be an old one, or the data have changed. "
-            "All rows got the nearest cluster."
-        )
-    elif labels.others:
-        say(f"{labels.others} rows were not in the message that the model was made from: they got the nearest cluster.")
     if labels.far:
         say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
     if labels.without:
@@ -643,4 +636,5 @@ def show_result(model: "Model", out: Path, left_out: Mapping[str, str], sealed: 
             say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
     clusters, micro = len(model.centroids), len(model.micro_labels)
     say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.clients)} sites.")
+    say(f"What they are like: {model.why}.")
     say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")

@@ -131,6 +131,6 @@ def labelled(site: Site, message: Message) -> Answer:
         raise BadMessage("The server's message is none that goldfc sends.")
     model = open_model(letter, "the model", site.agreement, site.client, site.key)
     with site.table(model.terms.columns) as table:
-        labels = write_labels(labels_of(table, model, site.data), site.labels, site.agreement.id_column or "row")
+        labels = write_labels(labels_of(table, model), site.labels, site.agreement.id_column or "row")
     logger.warning("goldfc: labels of %d rows are written.", labels.rows)
     return Answer(site.client)

@@ -1,8 +1,8 @@
 """Which kind of cluster to believe: the judge needs no truth.
 
-Three kinds are tried. *Shared*: round or stretched clusters that all have one covariance. *Own*: each has a covariance of
-its own. *Linked*: clusters of any form with gaps between them. Between the first two the Bayesian information criterion
-decides. Linked clusters are believed where their gaps are clear, and clearly larger than those of the others.
+Three kinds are tried. *Shared*: round or stretched clusters that all have one covariance. *Own*: each has a covariance
+of its own. *Linked*: clusters of any form with gaps between them. Between the first two the Bayesian information
+criterion decides. Linked clusters are believed where their gaps are clear, and clearly larger than the others'.
 """
 
 from dataclasses import dataclass, replace
@@ -68,7 +68,7 @@ def judge(
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
 ) -> Verdict:
-    """Cluster standardised micro-clusters, in the way that is to be believed; fewer than asked for if some are alike."""
+    """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike."""
     court = Court(micro, rng, kinds, starts)
     if n_clusters is None:
         return court.propose()

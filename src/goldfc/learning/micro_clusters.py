@@ -44,7 +44,10 @@ class Layout:
         parts = [np.hstack([part, 1.0 - part]) if part.shape[1] == 1 else part for part in parts]
         total = [part.sum(axis=1, keepdims=True) for part in parts]
         return np.hstack(
-            [np.empty((len(rows), 0)), *(part / np.where(t > 0.0, t, 1.0) for part, t in zip(parts, total, strict=True))]
+            [
+                np.empty((len(rows), 0)),
+                *(part / np.where(t > 0.0, t, 1.0) for part, t in zip(parts, total, strict=True)),
+            ]
         )
 
 

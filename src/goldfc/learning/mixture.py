@@ -1,7 +1,7 @@
 """Mixtures of Gaussian numbers and multinomial categories, fitted to micro-clusters as they would be to rows.
 
-Clusters share one covariance, or each has its own. It has two parts: how the micro-centroids of a cluster lie around its
-mean, which EM finds, and how rows lie around their micro-centroids, which the sites measured (their scatter, added up).
+Clusters share one covariance, or each has its own. It has two parts: how the micro-centroids of a cluster lie around
+its mean, which EM finds, and how rows lie around their micro-centroids, which the sites measured (their scatter).
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from goldfc.learning.micro_clusters import MicroClusters, diagonal_of
 RIDGE = 0.01
 # With more numbers than this, covariances of single clusters would be guesses.
 MOST_FOR_OWN = 60
-# A cluster's own covariance is held to the common one as if so many micro-clusters more had that: these, and so many for
-# every number.
+# A cluster's own covariance is held to the common one as if so many micro-clusters more had that, and so many for every
+# number.
 HELD, HELD_EACH = 2.0, 0.5
 # Of every category, a cluster has one row more with the shares of all rows: what it has not seen is not impossible.
 ROWS_BEFORE = 1.0
@@ -47,7 +47,7 @@ class Clusters:
         """
         squared, log_determinant = squared_distances(numbers, self.means, self.covariance)
         prior = np.log(np.maximum(self.mass, NOTHING) / self.mass.sum())
-        return prior - 0.5 * (squared + log_determinant) + shares @ np.log(self.shares).T
+        return np.asarray(prior - 0.5 * (squared + log_determinant) + shares @ np.log(self.shares).T)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ def clusters_of(micro: MicroClusters, memberships: FloatArray, *, own: bool = Fa
     at_least = np.maximum(mass, NOTHING)[:, None]
     means = weight.T @ micro.centroids / at_least
     covariance = own_covariances(micro, weight, means) if own else shared_covariance(micro, means, mass, trust)
-    shares = (weight.T @ micro.shares + ROWS_BEFORE * np.maximum(micro.usual_shares, NOTHING)) / (at_least + ROWS_BEFORE)
+    shares = (weight.T @ micro.shares + ROWS_BEFORE * np.maximum(micro.usual_shares, NOTHING)) / (
+        at_least + ROWS_BEFORE
+    )
     return Clusters(mass, means, covariance, shares)
 
 
@@ -108,7 +110,7 @@ def shared_covariance(micro: MicroClusters, means: FloatArray, mass: FloatArray,
 
 
 def own_covariances(micro: MicroClusters, weight: FloatArray, means: FloatArray) -> FloatArray:
-    """The covariance of every cluster: that of its micro-centroids, held to the common one, and what is inside these."""
+    """The covariance of every cluster: of its micro-centroids, held to the common one, and of the rows around these."""
     points, mass = micro.centroids, weight.sum(axis=0)[:, None, None]
     n_micro, n_numbers = points.shape
     # Around its mean: the second moment less that of the mean.
@@ -144,7 +146,7 @@ def squared_distances(points: FloatArray, means: FloatArray, covariance: FloatAr
 def squares_between(points: FloatArray, others: FloatArray) -> FloatArray:
     """Squared distances of all points (down) from all others (across)."""
     own, theirs = np.einsum("ij,ij->i", points, points), np.einsum("ij,ij->i", others, others)
-    return np.maximum(own[:, None] + theirs - 2.0 * (points @ others.T), 0.0)
+    return np.asarray(np.maximum(own[:, None] + theirs - 2.0 * (points @ others.T), 0.0))
 
 
 def whiten(points: FloatArray, covariance: FloatArray) -> FloatArray:

@@ -137,13 +137,13 @@ def evidence_for(micro: MicroClusters) -> tuple[Callable[[int], float], Callable
         fit, parameters = best(n_clusters, own=False), n_clusters * (n_numbers + 1) - 1
         of_one_size = 2.0 * fit.log_likelihood - price * parameters
         if micro.levels:
-            return of_one_size + worth_of_categories(micro, fit, price)
+            return float(of_one_size + worth_of_categories(micro, fit, price))
         return float(max(of_one_size, 2.0 * fit_with_sizes(micro, fit) - price * (parameters + n_clusters - 1)))
 
     def own(n_clusters: int) -> float:
         fit = best(n_clusters, own=True)
         parameters = n_clusters * (n_numbers + 1) - 1 + own_parameters(n_clusters, n_numbers)
-        return 2.0 * fit.log_likelihood - price * parameters + worth_of_categories(micro, fit, price)
+        return float(2.0 * fit.log_likelihood - price * parameters + worth_of_categories(micro, fit, price))
 
     return shared, own
 

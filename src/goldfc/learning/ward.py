@@ -30,7 +30,8 @@ def grow_tree(points: FloatArray, mass: FloatArray) -> Tree:
     """
     centre, weight, alive = points.copy(), mass.astype(np.float64), np.ones(len(points), dtype=bool)
     squares = np.einsum("ij,ij->i", points, points)
-    merges, costs, chain = np.empty((len(points) - 1, 2), dtype=np.int64), np.empty(len(points) - 1), []
+    merges, costs = np.empty((len(points) - 1, 2), dtype=np.int64), np.empty(len(points) - 1)
+    chain: list[int] = []
     for number in range(len(points) - 1):
         if not chain:
             chain = [int(alive.argmax())]

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.protocol.client import Part
 from goldfc.protocol.envelope import PublicKey
-from goldfc.protocol.fusion import FUSIONS, Consensus, Remc
+from goldfc.protocol.fusion import OneShot, rows_each
 from goldfc.protocol.message import Message, Summary
 from goldfc.protocol.terms import LARGEST_TOLD, Column, Name, Strict, Terms, Text, first_complaint
 
@@ -67,7 +67,6 @@ class Agreement(Strict):
     federation: Name
     round: Annotated[int, Field(ge=0, le=10**9)] = 1
     title: Text = ""
-    fusion: Literal["consensus", "remc"] = "consensus"
     privacy: Literal["suppressed", "plain"] = "suppressed"
     smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
     scaling: Literal["pooled", "ranges"] = "pooled"
@@ -105,20 +104,16 @@ class Agreement(Strict):
         return Terms(federation=self.federation, round=self.round, columns=self.columns)
 
     @property
-    def way(self) -> Consensus | Remc:
-        """How to learn and to fuse."""
-        way = FUSIONS[self.fusion]
-        shared: dict[str, Any] = {
-            "scaling": "ranges" if self.scaling == "ranges" else "own",
-            "smallest": self.smallest if self.privacy == "suppressed" else 1,
-            "mass_cap": self.limits.mass_cap,
-        }
-        most = self.limits.most_micro_clusters
-        if isinstance(way, Consensus):
-            # Learned a little coarser than required, few are left that must be merged into a neighbour.
-            shared["rows_each"] = max(way.rows_each, round(1.6 * shared["smallest"]))
-            most = min(way.most or most, most)
-        return type(way)(learning=way.learning, most=most, **shared)
+    def way(self) -> OneShot:
+        """How to summarise and to fuse."""
+        smallest = self.smallest if self.privacy == "suppressed" else 1
+        return OneShot(
+            most=min(OneShot().most, self.limits.most_micro_clusters),
+            rows_each=rows_each(smallest),
+            scaling=self.scaling,
+            smallest=smallest,
+            mass_cap=self.limits.mass_cap,
+        )
 
     @property
     def sealed(self) -> bool:
@@ -162,7 +157,7 @@ class Agreement(Strict):
         task = self.way.task
         wanted = {
             "mass": task.mass and "mass" not in self.withhold,
-            "shape": task.shape and "shape" not in self.withhold,
+            "shape": task.shape and "shape" not in self.withhold and len(summary.layout.numbers) > 0,
             "moments": self.scaling == "pooled",
         }
         for part, told in wanted.items():

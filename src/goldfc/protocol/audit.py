@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min, roc_auc_score
 
 from goldfc._types import FloatArray, RowLabels
-from goldfc.learning.mixture import sums_by_label
+from goldfc.learning.k_means import sums_by_label
 from goldfc.learning.moments import Moments
-from goldfc.protocol.finding import Ends, Measured, ends_of, labelled, measure, moments_of
+from goldfc.protocol.finding import Ends, Measured, ends_of, labelled, measure, moments_of, unit_of
 from goldfc.protocol.message import Summary
 from goldfc.protocol.privacy import equals_a_row, grid_of
 from goldfc.protocol.rows import MOST_ROWS, Chosen, RowSource, as_source, blocks_of, sample_of
-from goldfc.protocol.terms import with_fixed_scales
 
 # Above this, somebody who has a row can guess too well whether it was among those summarised.
 TELLS_MEMBERS = 0.65
@@ -101,7 +100,7 @@ def audit(
     """Look at a summary with the rows it was made of; `again` makes one of other rows in the same way."""
     source = as_source(rows)
     moments = moments_of(source)
-    scale, grid = with_fixed_scales(moments.scale, summary.terms), grid_of(moments, summary.terms)
+    scale, grid = unit_of(moments, "pooled", summary.terms).scale, grid_of(moments, summary.terms)
     micro, ends = measure(source, micro_clusters), ends_of(source, micro_clusters)
     alike = all_alike(ends_of(source, micro_clusters, grid))
     return Audit(

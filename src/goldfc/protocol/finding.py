@@ -22,7 +22,7 @@ FEWEST_NUMBERS = 3
 
 @dataclass(frozen=True)
 class Unit:
-    """The scale that rows are learned in: numbers of about the same spread, and categories that do not outweigh them."""
+    """The scale that rows are learned in: numbers of about the same spread, categories that do not outweigh them."""
 
     centre: FloatArray  # (features,)
     scale: FloatArray  # (features,)

@@ -6,6 +6,16 @@ from goldfc.learning.consensus import STARTS
 from goldfc.learning.judge import KINDS, Kind
 from goldfc.protocol.message import Scaling, Task
 
+# How many rows there are for a micro-cluster in the mean.
+ROWS_EACH = 5
+# And how many times the fewest, where there is a limit: otherwise many would have to be merged into a neighbour.
+TIMES_THE_SMALLEST = 1.6
+
+
+def rows_each(smallest: int) -> int:
+    """How many rows there are for a micro-cluster in the mean, if none may have fewer than `smallest`."""
+    return max(ROWS_EACH, round(TIMES_THE_SMALLEST * smallest))
+
 
 @dataclass(frozen=True)
 class OneShot:
@@ -16,7 +26,7 @@ class OneShot:
     """
 
     most: int = 100
-    rows_each: int = 5
+    rows_each: int = ROWS_EACH
     mass: bool = True
     shape: bool = True
     scaling: Scaling = "pooled"

@@ -117,7 +117,7 @@ def distance_of_part(model: Model, rows: FloatArray) -> FloatArray:
     means = layout.numbers_of(model.centroids)
     numbers = layout.numbers_of(rows) - means[0]
     if model.prototypes is None:
-        return np.sqrt(squared_distances(numbers, means - means[0], model.covariance)[0])
+        return np.asarray(np.sqrt(squared_distances(numbers, means - means[0], model.covariance)[0]))
     squared = squares_from(model, model.prototypes, numbers)
     each = [squared[:, model.prototypes.labels == number].min(axis=1) for number in range(len(means))]
-    return np.sqrt(np.column_stack(each))
+    return np.asarray(np.sqrt(np.column_stack(each)))

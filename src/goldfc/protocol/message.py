@@ -22,8 +22,8 @@ from pydantic import ValidationError
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadSettings
-from goldfc.learning.levels import Levels
 from goldfc.learning.judge import KINDS, Kind
+from goldfc.learning.levels import Levels
 from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
 from goldfc.learning.moments import LARGEST_VALUE, Moments
 from goldfc.learning.proposal import Candidate, Proposal
@@ -100,8 +100,8 @@ class Task:
     """What the server asks of every site: how fine to stay, and what to tell of each micro-cluster.
 
     `most` is the largest number of micro-clusters, and `rows_each` how many rows there must be for each of them, in the
-    mean. Each site brings its rows to the scale of its own spread (the server pools them), or to the agreed `ranges`, or
-    leaves them as `given`. With `smallest` above 1 no micro-cluster has fewer rows, and what leaves is rounded: see
+    mean. Each site brings its rows to the scale of its own spread (the server pools them), or to the agreed `ranges`,
+    or leaves them as `given`. With `smallest` above 1 no micro-cluster has fewer rows, and what leaves is rounded: see
     `privacy`.
     """
 
@@ -118,7 +118,7 @@ class Task:
         """Refuse what no site could do."""
         for name in ("most", "rows_each", "smallest"):
             value = getattr(self, name)
-            if not (isinstance(value, numbers.Integral) and value >= 1):
+            if not isinstance(value, numbers.Integral) or int(value) < 1:
                 raise BadSettings(f"{name} must be a whole number from 1 on, got {value!r}.")
         if self.scaling not in get_args(Scaling):
             raise BadSettings(f"scaling must be one of {', '.join(get_args(Scaling))}, got {self.scaling!r}.")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
-from goldfc.learning.mixture import diagonal_of
+from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.protocol.finding import Ends, Measured, to_grid
 from goldfc.protocol.message import Summary

@@ -122,7 +122,7 @@ class Made:
 def describe(
     unit: MicroClusters, scale: FloatArray, verdict: Verdict, made: Made
 ) -> tuple[FloatArray, Prototypes | None]:
-    """How rows lie in clusters, in the numbers' own units: a covariance, and prototypes where clusters are not convex."""
+    """How rows lie in clusters, in the numbers' own units: covariances, and prototypes of those that are not convex."""
     if verdict.kind == "linked":
         within = unit.scatter * (WIDER / unit.total_mass)
         little = np.full(len(scale), LITTLE)
@@ -267,4 +267,4 @@ def next_ones(points: FloatArray) -> FloatArray:
         return np.zeros(len(points))
     squared = squares_between(points, points)
     np.fill_diagonal(squared, np.inf)
-    return np.sqrt(squared.min(axis=1))
+    return np.asarray(np.sqrt(squared.min(axis=1)))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError, model_validator
 
-from goldfc._types import FloatArray
+from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.micro_clusters import Layout
 
@@ -128,7 +128,9 @@ class Terms(Strict):
         """Which features are numbers and which are levels of categories; where no column is named, all are numbers."""
         if not self.columns:
             return Layout.of_numbers(n_features)
-        numbers, categories, first = [], [], 0
+        numbers: list[IntArray] = []
+        categories: list[IntArray] = []
+        first = 0
         for column in self.columns:
             own = np.arange(first, first + column.features)
             (numbers if column.kind == "number" else categories).append(own)

@@ -6,15 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goldfc.bench.methods.ablation import AblatedConsensus, AblatedGold
+from goldfc.bench.methods.ablation import AblatedGold
 from goldfc.bench.methods.afcl import AFCL
 from goldfc.bench.methods.chosen import ChosenK
 from goldfc.bench.methods.coreset import CoresetKMeans
 from goldfc.bench.methods.fedsc import FedSC
 from goldfc.bench.methods.ffcm import FFCMAverage, FFCMKMeans
-from goldfc.bench.methods.gold import Gold, GoldConsensus
+from goldfc.bench.methods.gold import Gold
 from goldfc.bench.methods.kfed import KFed
 from goldfc.bench.methods.nnfc import NNFC
+from goldfc.bench.methods.oneshot import OneShotMethod
 from goldfc.bench.methods.osfsc import OSFSCSparse, OSFSCThreshold
 from goldfc.bench.methods.pooled import PooledKMeans
 from goldfc.bench.methods.protocol import Method
@@ -32,13 +33,13 @@ METHODS: dict[str, Method] = {
         NNFC(),
         AFCL(),
         Gold(),
-        GoldConsensus(),
+        OneShotMethod(),
         PooledKMeans(),
         CoresetKMeans(),
     )
 }
-# Not for comparison with all others, only with GOLD itself.
-VARIANTS: dict[str, Method] = {method.name: method for method in (AblatedGold(), AblatedConsensus(), ChosenK())}
+# Not for comparison with all others, only with what they are variants of.
+VARIANTS: dict[str, Method] = {method.name: method for method in (AblatedGold(), ChosenK())}
 
 
 def method_named(name: str, settings: Mapping[str, Any] | None = None) -> Method:

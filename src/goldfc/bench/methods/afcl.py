@@ -43,7 +43,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.bench.methods._afcl_kernels import interact
 from goldfc.bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed, n_distinct
 from goldfc.errors import BadSettings
-from goldfc.learning.paper.competition import LARGEST_VALUE
+from goldfc.learning.moments import LARGEST_VALUE
 from goldfc.protocol.federation import Port
 from goldfc.protocol.message import Message
 

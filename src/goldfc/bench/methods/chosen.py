@@ -19,9 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
 
-from goldfc import Client
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.methods.gold import GoldConsensus
+from goldfc.bench.methods.oneshot import OneShotMethod, PromptClient
 from goldfc.bench.methods.pooled import PooledKMeans, PooledSite
 from goldfc.bench.methods.protocol import Answer, UploadsRows, in_name_order, integer_seed, n_distinct
 from goldfc.errors import TooFewMicroClusters
@@ -41,7 +40,7 @@ class ChosenK:
     name: ClassVar[str] = "k chosen on pooled rows"
     uploads_rows: ClassVar[UploadsRows] = "all"
     by: Literal["silhouette", "gap", "BIC"] = "silhouette"
-    then: Literal["GOLD consensus", "pooled k-means"] = "GOLD consensus"
+    then: Literal["OneShot", "pooled k-means"] = "OneShot"
 
     def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "ChosenKSite":
         """The program of one client."""
@@ -52,20 +51,20 @@ class ChosenK:
         uploads = in_name_order(port.ask(Message("upload")))
         rows = np.vstack([upload.arrays["rows"] for _, upload in uploads])
         chosen = CRITERIA[self.by](sample(rows, rng), rng)
-        method = GoldConsensus() if self.then == GoldConsensus.name else PooledKMeans()
+        method = OneShotMethod() if self.then == OneShotMethod.name else PooledKMeans()
         answer = method.serve(port, chosen, rng)
         details = {**(answer.details or {}), "proposed": [chosen]}
         return Answer(answer.centroids, len(uploads) + answer.uplinks, details, answer.predict)
 
 
 class ChosenKSite:
-    """A client of pooled k-means and of GOLD at once: it answers as the one that knows the message."""
+    """A client of pooled k-means and of OneShot at once: it answers as the one that knows the message."""
 
     def __init__(self, name: str, rows: FloatArray, rng: np.random.Generator) -> None:
         self.name = name
         self._pooled = PooledSite(name, rows, rng)
-        self._gold = Client(name, rows, rng)
-        self._last: PooledSite | Client = self._pooled
+        self._one_shot = PromptClient(name, rows, rng)
+        self._last: PooledSite | PromptClient = self._pooled
 
     @property
     def labels(self) -> IntArray:
@@ -73,8 +72,8 @@ class ChosenKSite:
         return self._last.labels
 
     def answer(self, message: Message) -> Message | None:
-        """All rows, nearest centroids, micro-clusters or their labels, as asked."""
-        self._last = self._pooled if message.kind in ("upload", "centroids") else self._gold
+        """All rows, nearest centroids, micro-clusters, or labels by the model, as asked."""
+        self._last = self._pooled if message.kind in ("upload", "centroids") else self._one_shot
         return self._last.answer(message)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import TooFewMicroClusters
-from goldfc.learning.paper import _fusion_kernels
 from goldfc.learning.levels import Levels
+from goldfc.learning.paper import _fusion_kernels
 from goldfc.learning.paper.importance import DECIMALS
 
 MAX_ROUNDS = 30
