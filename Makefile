@@ -11,7 +11,7 @@ help:
 	@echo "make demo    a simulated federation on handwritten digits, ending in report.html"
 	@echo "make test    the tests (minutes: also servers and nodes of a live federation, which are killed)"
 	@echo "make check   formatting, lint, types, import layers, generated docs"
-	@echo "make bench   the paper's experiments, speed and growth, the cost of safety (minutes)"
+	@echo "make bench   the paper's experiments, families of data, speed and growth, the cost of safety (minutes)"
 	@echo "make bench-speed  speed against others, growth, memory, where the time goes (minutes)"
 	@echo "make fuzz    100 000 mutated messages: none may do harm (minutes)"
 	@echo "make format  put the code into the form that make check asks for"
@@ -44,12 +44,12 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/goldfc bench paper --seeds 10 --out benchmarks
+	$(BIN)/goldfc bench shapes --draws 3 --out benchmarks
 	$(MAKE) bench-speed
 	$(BIN)/goldfc bench trust --out benchmarks
 
 bench-speed: $(READY)
 	$(BIN)/goldfc bench speed --out benchmarks
-	$(BIN)/goldfc bench blocks --seeds 10 --fresh --out benchmarks
 
 fuzz: $(READY)
 	$(BIN)/python tools/fuzz.py --count 100000 --seed 0 --out benchmarks/fuzz/README.md

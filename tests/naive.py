@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
+from goldfc.learning.micro_clusters import MicroClusters
 from goldfc.learning.paper.competition import Learning
-from goldfc.learning.mixture import MicroClusters
 
 Row = list[float]
 NEGLIGIBLE = 1e-12
@@ -290,7 +290,7 @@ def share(value: int, values: list[int]) -> float:
     return values.count(value) / len(values) if values else 0.0
 
 
-# --- thinning --------------------------------------------------------------------------------------------------------
+# --- Ward's tree -----------------------------------------------------------------------------------------------------
 
 
 def ward_partitions(points: list[Row], masses: Row) -> list[set[frozenset[int]]]:
@@ -326,26 +326,142 @@ def scatter_around_mean(members: frozenset[int], points: list[Row], masses: Row)
     return scatter
 
 
+# --- linkage ---------------------------------------------------------------------------------------------------------
+
+
+def genie_partitions(points: list[Row], masses: Row, limit: float) -> list[set[frozenset[int]]]:
+    """Join the nearest pair again and again, one of the smallest if masses are too unequal; all partitions."""
+    clusters = [frozenset([i]) for i in range(len(points))]
+    partitions = [set(clusters)]
+    while len(clusters) > 1:
+        mass = {cluster: sum(masses[i] for i in cluster) for cluster in clusters}
+        pairs = pairs_of(clusters)
+        if gini(list(mass.values())) > limit:
+            pairs = [pair for pair in pairs if min(mass[pair[0]], mass[pair[1]]) == min(mass.values())]
+        one, other = min(pairs, key=lambda pair: shortest_way(pair[0], pair[1], points))
+        clusters = [cluster for cluster in clusters if cluster not in (one, other)] + [one | other]
+        partitions.append(set(clusters))
+    return partitions
+
+
+def gini(masses: Row) -> float:
+    """All differences, as a share of the largest sum of them that such masses can have."""
+    n = len(masses)
+    return sum(abs(one - other) for one in masses for other in masses) / (2.0 * (n - 1) * sum(masses)) if n > 1 else 0.0
+
+
+def shortest_way(one: frozenset[int], other: frozenset[int], points: list[Row]) -> float:
+    """From any point of one to any of the other."""
+    return min(math.dist(points[i], points[j]) for i in one for j in other)
+
+
+def gap(points: list[Row], masses: Row, labels: list[int]) -> float:
+    """The mean by mass, over clusters: the way out in weakest steps, at most two; a single point counts half a step."""
+    total = 0.0
+    for cluster in set(labels):
+        own = [i for i, label in enumerate(labels) if label == cluster]
+        others = [i for i in range(len(labels)) if i not in own]
+        mass = sum(masses[i] for i in own)
+        if len(own) == 1:
+            total += 0.5 * mass
+        else:
+            out = shortest_way(frozenset(own), frozenset(others), points)
+            total += mass * min(2.0, out / weakest_step(own, points, masses))
+    return total / (2.0 * sum(masses))
+
+
+def weakest_step(own: list[int], points: list[Row], masses: Row) -> float:
+    """The longest edge of the tree with a fifth of the mass on either side; if there is none, the median of all."""
+    edges = spanning_edges(own, points)
+    length = {edge: math.dist(points[edge[0]], points[edge[1]]) for edge in edges}
+    whole = sum(masses[i] for i in own)
+    holding = []
+    for edge in edges:
+        side = sum(masses[i] for i in reached(edge[0], [other for other in edges if other != edge]))
+        if min(side, whole - side) >= 0.2 * whole:
+            holding.append(length[edge])
+    return max(holding) if holding else float(np.median(list(length.values())))
+
+
+def spanning_edges(own: list[int], points: list[Row]) -> list[tuple[int, int]]:
+    """Kruskal: the shortest edges that close no circle."""
+    edges: list[tuple[int, int]] = []
+    pairs = [(i, j) for number, i in enumerate(own) for j in own[number + 1 :]]
+    for i, j in sorted(pairs, key=lambda pair: math.dist(points[pair[0]], points[pair[1]])):
+        if j not in reached(i, edges):
+            edges.append((i, j))
+    return edges
+
+
+def reached(start: int, edges: list[tuple[int, int]]) -> set[int]:
+    """All points that edges lead to."""
+    found = {start}
+    while more := {end for edge in edges if set(edge) & found for end in edge} - found:
+        found |= more
+    return found
+
+
 # --- mixtures --------------------------------------------------------------------------------------------------------
 
+RIDGE = 0.01
 
-def memberships_of(
-    micro: MicroClusters, means: FloatArray, mass: FloatArray, covariance: FloatArray
-) -> tuple[list[Row], float]:
-    """Every density by itself; the constant of the Gaussian, which is the same everywhere, is left out."""
-    covariance = covariance if covariance.ndim == 2 else np.diag(covariance)
+
+def fit_mixture(micro: MicroClusters, start: IntArray, *, own: bool, trust: float) -> tuple[list[Row], float]:
+    """EM until a row's mean log-likelihood hardly grows."""
+    memberships, before = [[float(j == label) for j in range(start.max() + 1)] for label in start], -math.inf
+    for _ in range(50):
+        memberships, log_likelihood = em_step(micro, memberships, own=own, trust=trust)
+        if log_likelihood - before < 1e-4:
+            break
+        before = log_likelihood
+    return memberships, log_likelihood
+
+
+def em_step(micro: MicroClusters, memberships: list[Row], *, own: bool, trust: float) -> tuple[list[Row], float]:
+    """One step: every density by itself. The constant of the Gaussian, which is the same everywhere, is left out."""
+    n, total = len(memberships), float(micro.mass.sum())
     scatter = micro.scatter if micro.scatter.ndim == 2 else np.diag(micro.scatter)
-    inverse = np.linalg.inv(covariance)
-    memberships, total = [], 0.0
-    for centroid, rows in zip(micro.centroids, micro.mass, strict=True):
-        densities = [
-            share / micro.mass.sum() * math.exp(-0.5 * float((centroid - mean) @ inverse @ (centroid - mean)))
-            for mean, share in zip(means, mass, strict=True)
-        ]
-        memberships.append([density / sum(densities) for density in densities])
-        total += float(rows) * math.log(sum(densities))
-    total -= 0.5 * float(np.trace(inverse @ scatter))
-    return memberships, total / float(micro.mass.sum()) - 0.5 * float(np.linalg.slogdet(covariance)[1])
+    within = scatter / total
+    weights = [[memberships[i][j] * micro.mass[i] for i in range(n)] for j in range(len(memberships[0]))]
+    clusters = [(max(sum(weight), 1e-300), mean_of(micro.centroids, weight)) for weight in weights]
+    around = [scatter_of(micro.centroids, weight, mean) for weight, (_, mean) in zip(weights, clusters, strict=True)]
+    new, log_likelihood = [], 0.0
+    for i in range(n):
+        logs = []
+        for j, (mass, mean) in enumerate(clusters):
+            common = np.sum(around, axis=0) / total
+            # As if two micro-clusters more, and half a one for every number, lay as all do.
+            held = (2.0 + 0.5 * len(mean)) * total / n
+            between = (around[j] + held * common) / (mass + held) if own else common
+            covariance = trusted(between + within, 1.0 if own else trust) + RIDGE * np.eye(len(mean))
+            shares = (np.dot(weights[j], micro.shares) + micro.mass @ micro.shares / total) / (mass + 1.0)
+            inverse, apart = np.linalg.inv(covariance), micro.centroids[i] - mean
+            squared = apart @ inverse @ apart + np.trace(inverse @ within)
+            levels = sum(share * math.log(q) for share, q in zip(micro.shares[i], shares, strict=True) if share > 0.0)
+            logs.append(math.log(mass / total) - 0.5 * (squared + np.linalg.slogdet(covariance)[1]) + levels)
+        top = max(logs)
+        density = sum(math.exp(log - top) for log in logs)
+        new.append([math.exp(log - top) / density for log in logs])
+        log_likelihood += float(micro.mass[i]) * (top + math.log(density))
+    return new, log_likelihood / total
+
+
+def mean_of(points: FloatArray, weight: Row) -> FloatArray:
+    """By weight."""
+    return np.asarray(np.dot(weight, points) / max(sum(weight), 1e-300))
+
+
+def scatter_of(points: FloatArray, weight: Row, mean: FloatArray) -> FloatArray:
+    """Of points around a mean, by weight."""
+    scatter = np.zeros((len(mean), len(mean)))
+    for point, mass in zip(points, weight, strict=True):
+        scatter += mass * np.outer(point - mean, point - mean)
+    return scatter
+
+
+def trusted(covariance: FloatArray, trust: float) -> FloatArray:
+    """Correlations as far as they are trusted."""
+    return np.asarray(trust * covariance + (1.0 - trust) * np.diag(np.diag(covariance)))
 
 
 # --- consensus -------------------------------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from goldfc import Summary, summarize
-from goldfc._types import FloatArray
+from goldfc._types import FloatArray, RowLabels
 from goldfc.byfile.site import context_of
 from goldfc.protocol.agreement import Agreement, Server, Site, read_agreement
-from goldfc.protocol.client import Membership
 from goldfc.protocol.envelope import PrivateKey, seal
 from goldfc.protocol.federation import generator
 from goldfc.protocol.terms import Column
@@ -47,14 +46,15 @@ def write_agreement(folder: Path, what: Agreement) -> None:
     for site in what.clients:
         lines += ["[[clients]]", f'name = "{site.name}"'] + ([f'key = "{site.key}"'] if site.key else [])
     for column in what.columns:
-        lines += ["[[columns]]", f'name = "{column.name}"', f'unit = "{column.unit}"']
+        lines += ["[[columns]]", f'name = "{column.name}"', f'kind = "{column.kind}"', f'unit = "{column.unit}"']
+        lines += [f"categories = {list(column.categories)}"] if column.categories else []
         lines += [f"range = [{column.range[0]}, {column.range[1]}]"] if column.range else []
     (folder / "federation.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert read_agreement(folder / "federation.toml") == what
 
 
-def summary_of(number: int, name: str, what: Agreement) -> tuple[Summary, Membership]:
-    """What a site sends, and what it keeps."""
+def summary_of(number: int, name: str, what: Agreement) -> tuple[Summary, RowLabels]:
+    """What a site sends, and what it keeps to itself."""
     task, rng = what.way.task, generator(what.seed, "client", name)
     return summarize(rows_of(number), name, task, rng, terms=what.terms)
 

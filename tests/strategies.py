@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.mixture import MicroClusters
+from goldfc.learning.micro_clusters import MicroClusters
 
 KINDS: dict[str, Callable[[np.random.Generator, tuple[int, int]], FloatArray]] = {
     "in general position": lambda rng, shape: rng.normal(size=shape),
@@ -41,6 +41,15 @@ def micro_clusters(draw: st.DrawFn, max_rows: int = 30, kinds: Sequence[str] | N
     directions = rng.normal(size=(centroids.shape[1], centroids.shape[1])) * centroids.std(axis=0)
     mass = rng.integers(1, 20, size=len(centroids)).astype(float)
     return MicroClusters(centroids, mass, draw(st.sampled_from([0.0, 0.01, 1.0])) * directions.T @ directions)
+
+
+def mixed(micro: MicroClusters, seed: int, levels: tuple[int, ...] = (2, 3)) -> MicroClusters:
+    """The same with categories: shares that are any, some of them 0."""
+    rng = np.random.default_rng(seed)
+    shares = [rng.dirichlet(np.full(count, 0.5), size=len(micro.mass)) for count in levels]
+    shares = [np.where(those < 0.1, 0.0, those) for those in shares]
+    whole = np.hstack([those / those.sum(axis=1, keepdims=True) for those in shares])
+    return MicroClusters(micro.centroids, micro.mass, micro.scatter, whole, levels)
 
 
 def blobs(n_clusters: int, n_rows: int, n_features: int, seed: int) -> tuple[FloatArray, IntArray]:

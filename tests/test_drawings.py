@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from goldfc.drawings import LABEL_HEIGHT, LABEL_WIDTH, draw_curve, draw_levels, draw_tree, place_marks
+from goldfc.drawings import (
+    CURVE_BOTTOM,
+    CURVE_LEFT,
+    LABEL_HEIGHT,
+    LABEL_WIDTH,
+    draw_curve,
+    draw_levels,
+    draw_tree,
+    place_marks,
+)
 from goldfc.learning.levels import Levels
 from goldfc.learning.proposal import Candidate, Proposal
 
@@ -48,6 +57,29 @@ def test_a_candidate_is_drawn_even_where_there_is_little_evidence() -> None:
     curve = draw_curve(proposal)
     assert curve.last == 4
     assert [mark.n_clusters for mark in curve.marks] == [2, 4]
+
+
+def test_a_candidate_that_is_not_on_the_curve_is_not_drawn() -> None:
+    proposal = Proposal((1, 2, 3), (0.0, 5.0, 4.0), (Candidate(2, "best"), Candidate(9, "the clearest gaps")))
+    curve = draw_curve(proposal)
+    assert [mark.n_clusters for mark in curve.marks] == [2]
+    assert curve.last == 3
+
+
+def test_a_curve_of_gaps_begins_with_two_clusters_and_goes_from_0_to_1() -> None:
+    proposal = Proposal((2, 3, 4, 5), (1.0, 0.4, 0.0, 0.3), (Candidate(2, "clearest"), Candidate(12, "if round")))
+    curve = draw_curve(proposal, true_number=3)
+    assert (curve.best, curve.last) == (2, 5)
+    assert len(curve.points) == 4
+    assert curve.points[0][0] > CURVE_LEFT
+    assert [y for _, y in curve.points] == pytest.approx([20.0, 154.4, CURVE_BOTTOM, 176.8])
+    assert [text for _, text in curve.x_ticks] == ["1", "2", "3", "4", "5"]
+    assert [text for _, text in curve.y_ticks] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+    only = draw_curve(Proposal((2,), (0.5,), (Candidate(2, "all there is"),)))
+    assert len(only.points) == len(only.marks) == 1
+    nothing = draw_curve(Proposal((2, 3), (-1.0, -2.0), (Candidate(2, "from a stranger"),)))
+    for point in (*only.points, *nothing.points):
+        assert np.isfinite(point).all()
 
 
 def test_the_global_clusters_are_the_last_line_and_empty_ones_have_no_place() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from tools import fuzz
 
+from goldfc.learning.judge import KINDS
 from goldfc.protocol import wire
-from goldfc.protocol.message import Message
+from goldfc.protocol.message import Message, Model
 
 
 def test_no_mutant_of_a_message_breaks_the_law() -> None:
@@ -25,6 +26,23 @@ def test_no_mutant_of_a_message_breaks_the_law() -> None:
     assert mutations == {one.__name__ for one in (*fuzz.BYTES, *fuzz.JSON, *fuzz.ARRAYS, fuzz.moved_tensors)}
     assert {way for way, _ in tally.kinds} == {"plain", "sealed", "envelope"}
     assert not [name for way, name in tally.taken if way == "envelope"], "an envelope was changed, and taken"
+
+
+def test_models_of_every_kind_and_tables_of_every_kind_of_column_are_mutated_and_some_are_taken() -> None:
+    scene = fuzz.stages()
+    kinds = [stage.messages[Model.KIND].facts["cluster_kind"] for stage in scene]
+    assert set(kinds) == set(KINDS)
+    columns = {tuple(sorted({column.kind for column in stage.agreement.columns})) for stage in scene}
+    assert columns == {("boolean", "category", "number"), ("number",), ("boolean", "category")}
+    taken = set()
+    for number in range(1500):
+        mutant = fuzz.mutant_of(scene, 2, number)
+        if mutant.way == "plain" and mutant.kind == Model.KIND:
+            model, _ = fuzz.read(mutant)
+            if isinstance(model, Model):
+                taken.add((model.kind, mutant.mutation.split(": ")[0]))
+    assert {kind for kind, _ in taken} == set(KINDS)
+    assert {layer for _, layer in taken} >= {"arrays", "facts"}
 
 
 def test_a_mutant_is_the_same_in_every_run() -> None:

@@ -4,8 +4,9 @@
 
 A mutant must be refused with `BadMessage`, in a sentence that can be shown, or be taken; nothing else, in no more than
 a second, and all together in little memory. Some summaries that are taken are fused with an honest one, and rows are
-labelled with models that are taken; both may fail with errors of goldfc only. Warnings count as failures. Mutant n of
-a seed is always the same but for the one-time key of its envelope.
+labelled with models that are taken; both may fail with errors of goldfc only. Warnings count as failures, but for the
+one that there are fewer clusters than asked for. Mutant n of a seed is always the same but for the one-time key of its
+envelope.
 """
 
 import argparse
@@ -18,16 +19,19 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from safetensors.numpy import save
+from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 
-from goldfc import Model, Summary, fuse, summarize
+from goldfc import Model, Summary, fuse, label, summarize
+from goldfc._types import FloatArray
 from goldfc.errors import BadMessage, GoldError
-from goldfc.protocol.label import is_far
+from goldfc.learning.judge import Kind
 from goldfc.protocol import wire
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.envelope import (
@@ -40,6 +44,7 @@ from goldfc.protocol.envelope import (
     seal,
     unseal,
 )
+from goldfc.protocol.label import is_far
 from goldfc.protocol.message import Message, canonical_json
 
 MOST_SECONDS = 1.0
@@ -61,11 +66,12 @@ def choose(options: Sequence[Any], rng: Rng) -> Any:
 
 @dataclass(frozen=True)
 class Stage:
-    """A federation of two: the agreement, who holds which key, and a good message of each kind."""
+    """A federation of two: the agreement, who holds which key, what rows are like, and a good message of each kind."""
 
     agreement: Agreement
     client: PrivateKey
     server: PrivateKey
+    rows: FloatArray
     honest: Summary
     messages: dict[str, Message]
     bodies: dict[str, bytes]
@@ -95,15 +101,20 @@ class Stage:
         return self.agreement.read_summary(message) if kind == Summary.KIND else Model.from_message(message)
 
     def fuse(self, summary: Summary, seed: int) -> Model:
-        """Together with somebody honest."""
-        return fuse([self.honest, summary], 2, self.agreement.way, np.random.default_rng(seed))
+        """Together with somebody honest, into two clusters or as many as the evidence speaks for."""
+        n_clusters = None if seed % 4 == 0 else 2
+        return fuse([self.honest, summary], n_clusters, self.agreement.way, np.random.default_rng(seed))
 
 
+SMOKES: dict[str, Any] = {"name": "smokes", "kind": "boolean", "fill": False}
+WARD: dict[str, Any] = {"name": "ward", "kind": "category", "categories": ["a", "b", "c"]}
 COLUMNS: tuple[dict[str, Any], ...] = (
     {"name": "Größe", "unit": "cm", "range": [0.0, 250.0], "step": 0.5},
-    {"name": "smokes", "kind": "boolean", "fill": False},
+    SMOKES,
+    WARD,
     {"name": "income"},
 )
+PLACES: tuple[dict[str, Any], ...] = ({"name": "east"}, {"name": "north"})
 
 
 def fixed_key(number: int) -> PrivateKey:
@@ -112,39 +123,58 @@ def fixed_key(number: int) -> PrivateKey:
 
 
 def stages() -> list[Stage]:
-    """Both ways to fuse and to scale."""
-    with_ranges = [{**column, "range": [0.0, 1e6]} if column["name"] == "income" else column for column in COLUMNS]
+    """All kinds of clusters and of columns, and both ways to scale."""
+    in_ranges = [{**column, "range": [-1e6, 1e6]} for column in PLACES]
     return [
-        stage_of({"fusion": "consensus", "columns": COLUMNS}),
-        stage_of({"fusion": "remc", "privacy": "plain", "scaling": "ranges", "columns": with_ranges}),
+        stage_of(people, "shared", {"columns": COLUMNS}),
+        stage_of(moons, "own", {"columns": in_ranges, "scaling": "ranges", "privacy": "plain"}),
+        stage_of(moons, "linked", {"columns": PLACES}),
+        stage_of(answers, "shared", {"columns": (WARD, SMOKES)}),
     ]
 
 
-def stage_of(settings: dict[str, Any]) -> Stage:
-    """A stage with messages as honest people write them."""
+def stage_of(rows_of: Callable[[int], FloatArray], kind: Kind, settings: dict[str, Any]) -> Stage:
+    """A stage with messages as honest people write them, and a model of a kind."""
     client, other, server = (fixed_key(number) for number in (1, 2, 3))
     sites = [{"name": "ward-a", "key": client.public.text}, {"name": "ward-b", "key": other.public.text}]
     agreement = Agreement.model_validate(
         {"federation": "heart", "round": 3, "server": {"key": server.public.text}, "clients": sites, **settings}
     )
     own, honest = (
-        summarize(rows(seed), name, agreement.way.task, np.random.default_rng(seed), terms=agreement.terms)[0]
+        summarize(rows_of(seed), name, agreement.way.task, np.random.default_rng(seed), terms=agreement.terms)[0]
         for seed, name in enumerate(agreement.names)
     )
-    model = fuse([own, honest], None, agreement.way, np.random.default_rng(0))
+    model = fuse([own, honest], None, replace(agreement.way, kinds=(kind,)), np.random.default_rng(0))
+    if model.kind != kind:
+        raise ValueError(f"this stage is for the kind {kind!r}, and its model is of the kind {model.kind!r}")
     messages = {Summary.KIND: own.to_message(), Model.KIND: model.to_message()}
-    bodies = {kind: wire.encode(message) for kind, message in messages.items()}
-    return Stage(agreement, client, server, honest, messages, bodies)
+    bodies = {name: wire.encode(message) for name, message in messages.items()}
+    return Stage(agreement, client, server, rows_of(0), honest, messages, bodies)
 
 
-def rows(seed: int) -> Any:
-    """Two groups of people."""
+def people(seed: int) -> FloatArray:
+    """Two groups of people, by numbers and categories."""
     rng = np.random.default_rng(seed)
-    group = np.arange(60) % 2
-    noise = rng.normal(size=(60, 2))
-    return np.column_stack(
-        [165 + 15 * group + 4 * noise[:, 0], group ^ (rng.random(60) < 0.2), 3e4 + 5e3 * noise[:, 1]]
-    )
+    group, noise = np.arange(60) % 2, rng.normal(size=(60, 2))
+    size, income = 165 + 15 * group + 4 * noise[:, 0], 3e4 + 5e3 * noise[:, 1]
+    return np.column_stack([size, group ^ (rng.random(60) < 0.2), wards(group, rng), income])
+
+
+def answers(seed: int) -> FloatArray:
+    """The same by categories alone."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(90) % 2
+    return np.column_stack([wards(group, rng), group ^ (rng.random(90) < 0.2)])
+
+
+def wards(group: Any, rng: Rng) -> Any:
+    """Where they lie: mostly in the ward of their group."""
+    return np.eye(3)[np.where(rng.random(len(group)) < 0.8, group, 2)]
+
+
+def moons(seed: int) -> FloatArray:
+    """Two groups of places, of which neither is convex."""
+    return np.asarray(make_moons(160, noise=0.03, random_state=seed)[0])
 
 
 # --- mutations of bytes
@@ -283,6 +313,7 @@ ODD_NUMBERS = (
 ODD_TEXTS = (
     *("", " ", "a" * 65, "a" * 201, "x" * 500_000, "../../etc/passwd", "/", "..", ".", "ward-b", "model", "summary"),
     *("\u202egpj.exe", "\x1b[2J", "a\nb", "\0", "\ud800", "\udfff\ud800", "\ufeff", "\U0010ffff", "e\u0301", "ﷺ" * 100),
+    *("shared", "own", "linked"),
     *("true", "1", "NaN", "goldfc", "__metadata__", "__class__", "{}", "%s%n", "'; DROP TABLE", "F64", "F16", "I64"),
 )
 NESTINGS = (10, 500, 990, 1000, 5_000, 100_000, 400_000)
@@ -432,7 +463,7 @@ ODD_VALUES = np.array(
 )
 Arrays = dict[str, Any]
 # How numbers change with their units.
-POWERS = {"centroids": 1, "mean": 1, "shape": 2, "covariance": 2, "squares": 2}
+POWERS = {"centroids": 1, "prototypes": 1, "mean": 1, "shape": 2, "covariance": 2, "squares": 2}
 
 
 def odd_values(arrays: Arrays, name: str, rng: Rng) -> None:
@@ -463,10 +494,10 @@ def rescale_last(arrays: Arrays, _: str, rng: Rng) -> None:
     for own, power in POWERS.items():
         if own in arrays:
             factor = shared * 10.0 ** rng.uniform(-apart, apart)
-            square = power == 2 and arrays[own].ndim == 2
+            square = power == 2 and arrays[own].ndim > 1
             arrays[own][..., -1] *= factor if square else factor**power
             if square:
-                arrays[own][-1, :] *= factor
+                arrays[own][..., -1, :] *= factor
 
 
 def reshape(arrays: Arrays, name: str, rng: Rng) -> None:
@@ -648,6 +679,7 @@ def run(
     scene, tally = stages(), Tally()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Only .* asked for", ConvergenceWarning)
         for stage in scene:  # so that what is loaded and compiled once does not count
             for kind in (Summary.KIND, Model.KIND):
                 stage.receive(kind, stage.sealed(kind, stage.bodies[kind]))
@@ -709,7 +741,10 @@ def try_to_use(mutant: Mutant, taken: Summary | Model, number: int, tally: Tally
     what = "labelled with" if isinstance(taken, Model) else "fused"
     try:
         if isinstance(taken, Model):
-            is_far(taken, rows(0))
+            labels, certainty = label(mutant.stage.rows, taken)
+            is_far(taken, mutant.stage.rows)
+            if not (labels < len(taken.centroids)).all() or not ((certainty >= 0.0) & (certainty <= 1.0)).all():
+                raise ValueError("labels or certainties are none")
         else:
             model = mutant.stage.fuse(taken, number)
             Model.from_message(wire.decode(wire.encode(model.to_message())))

@@ -15,11 +15,15 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 ROWS = ROOT / "benchmarks" / "results" / "performance.jsonl"
 MARKS = re.compile(r"(<!-- results: made by `make format` -->\n).*?(<!-- end of results -->)", flags=re.DOTALL)
+LEGEND = (
+    "OneShot is the default of goldfc: every site sends up to 100 micro-clusters with their masses and one shape, and "
+    "the server finds clusters of the kind that these speak for. GOLD is the paper's method."
+)
 COLUMNS = (("federated", "Purity"), ("federated", "ARI"), ("federated", "NMI"), ("global", "ARI"), ("global", "NMI"))
 
 
 def table() -> str:
-    """Methods down, best first; means over the data sets."""
+    """Methods down, best first; means over the data sets; and who is who."""
     runs = Rows(ROWS).read()
     methods = list(dict.fromkeys(run.method for run in runs))
     ranks = mean_ranks(runs, methods)
@@ -32,7 +36,7 @@ def table() -> str:
         own = [run for run in runs if run.method == method]
         cells = [*figures(own, method), f"{ranks[method]:.1f}", f"{mean(own, 'uplinks'):,.0f}"]
         lines.append(f"| {method} | " + " | ".join([*cells, f"{mean(own, 'bytes_up') / 1000:,.0f}"]) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", LEGEND]) + "\n"
 
 
 def figures(runs: list[Run], method: str) -> Iterator[str]:

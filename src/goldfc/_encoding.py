@@ -85,13 +85,21 @@ def column_for(number: int, levels: list[Any] | None) -> Column:
 def levels_of(table: Any, number: int) -> list[Any]:
     """The different values of a column, in an order that does not depend on that of the rows."""
     values = set(column_of(table, number))
-    if any(value is None or value != value for value in values):  # noqa: PLR0124 (only a missing value differs from itself)
+    if any(map(is_missing, values)):
         raise BadRows(f"Column {number} has missing values; fill or drop them, or make them a category of their own.")
     if len(values) > MOST_CATEGORIES:
         raise BadRows(
             f"Column {number} has {len(values)} categories, and {MOST_CATEGORIES} are the limit; a number, or a name?"
         )
     return sorted(values, key=lambda value: (type(value).__name__, value))
+
+
+def is_missing(value: object) -> bool:
+    """None, not a number, or pandas' NA, which says neither yes nor no."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 (only a missing value differs from itself)
+    except TypeError:
+        return True
 
 
 def column_of(table: Any, number: int) -> list[Any]:

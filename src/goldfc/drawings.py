@@ -47,7 +47,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Curve:
-    """The evidence for every number of clusters, from 1 up to where there is less of it than at the beginning."""
+    """The evidence for every number of clusters, up to where there is less of it than at the beginning."""
 
     points: tuple[tuple[float, float], ...]
     marks: tuple[Mark, ...]  # the candidates, best first
@@ -128,13 +128,14 @@ def draw_curve(proposal: Proposal, true_number: int | None = None) -> Curve:
     """Place the curve, the candidates and the ticks."""
     tried = np.array(proposal.n_clusters)
     evidence = np.array(proposal.evidence)
-    candidates = [candidate.n_clusters for candidate in proposal.candidates]
-    # Far to the right it falls so deep that the peaks would be flat.
-    lowest = evidence[tried <= max(proposal.best, true_number or 1)].min()
-    last = max(int(tried[evidence >= lowest].max()), *candidates)
+    # What other evidence speaks for need not be on this curve.
+    candidates = [one.n_clusters for one in proposal.candidates if one.n_clusters in proposal.n_clusters]
+    # Far to the right it falls so deep that the peaks would be flat; but gaps are from 0 to 1.
+    lowest = 0.0 if proposal.of_gaps else evidence[tried <= max(proposal.best, true_number or 1)].min()
+    last = max([*tried[evidence >= lowest].tolist(), *candidates])
     shown = tried <= last
     axis = (1.0, float(max(last, true_number or 1)))
-    heights = (float(evidence[shown].min()), float(evidence[shown].max()))
+    heights = (0.0, 1.0) if proposal.of_gaps else (float(evidence[shown].min()), float(evidence[shown].max()))
     x = np.interp(tried[shown], axis, (CURVE_LEFT, CURVE_RIGHT))
     y = np.interp(evidence[shown], heights, (CURVE_BOTTOM, CURVE_TOP))
     places = {int(k): (float(a), float(b)) for k, a, b in zip(tried, x, y, strict=False)}

@@ -7,10 +7,10 @@ from typing import Any, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from goldfc._encoding import Encoding, encoding_of
+from goldfc._encoding import Encoding, encoding_of, is_missing
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.paper.competition import Learning
@@ -55,7 +55,7 @@ class _Federated(ClusterMixin, BaseEstimator):
         self.traffic_ = port.ledger
 
 
-class OneShotClustering(TransformerMixin, _Federated):
+class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Federated):
     """One-shot federated clustering: every site sends one small message, once.
 
     Each site finds up to 100 micro-clusters in its own rows and sends their means, how many rows each has (mass) and
@@ -359,14 +359,6 @@ def site_of_each_row(groups: ArrayLike | None, n_rows: int) -> np.ndarray[Any, A
     if len(np.unique(as_text)) < len(set(names.tolist())):
         raise BadSettings("groups has names that differ in kind only, such as 1 and '1'; give every site one name.")
     return as_text
-
-
-def is_missing(name: object) -> bool:
-    """None, not a number, or pandas' NA, which says neither yes nor no."""
-    try:
-        return name is None or bool(name != name)  # noqa: PLR0124 (only a missing value differs from itself)
-    except TypeError:
-        return True
 
 
 def gather(parts: Sequence[NDArray[Value]], places: Sequence[IntArray]) -> NDArray[Value]:

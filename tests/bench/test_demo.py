@@ -1,14 +1,18 @@
 """The demo's page stands by itself and shows what happened."""
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from goldfc.bench.demo import UNSURE, Demo, run_demo
-from goldfc.bench.demo_report import write_report
+from goldfc.bench.demo import UNSURE, Demo, means_by_cluster, run_demo
+from goldfc.bench.demo_report import cards, write_report
 from goldfc.cli.experiments import demo_sentences
 from goldfc.drawings import COLOURS, draw_curve
+from goldfc.learning.judge import KINDS
+from goldfc.learning.proposal import Candidate, Proposal
 from pages import addresses_in, tags_of, text_of
 
 
@@ -32,7 +36,7 @@ def text(page: str) -> str:
 def test_all_rows_are_labelled_and_counted_once(demo: Demo) -> None:
     assert demo.truth_by_cluster.sum() == demo.rows
     for site in demo.sites:
-        assert site.sizes.sum() == site.truth.sum() == site.rows
+        assert site.sizes.sum() == site.truth.sum() == site.clusters.sum() == site.rows
         assert len(site.sizes) == len(site.centroids) == len(site.micro_labels) == len(site.micro_certainty)
     assert demo.sure.rows + demo.unsure.rows == demo.rows
     assert demo.sure.hits + demo.unsure.hits == demo.truth_by_cluster.max(axis=1).sum()
@@ -50,11 +54,12 @@ def test_sure_rows_are_more_often_right_than_unsure_ones(demo: Demo) -> None:
     assert demo.sure.share > demo.unsure.share
 
 
-def test_a_site_sends_centroids_sizes_one_shape_and_its_name(demo: Demo) -> None:
+def test_a_site_sends_centroids_sizes_one_shape_the_moments_of_its_columns_and_its_name(demo: Demo) -> None:
     n_features = demo.dataset.X.shape[1]
     for site in demo.sites:
         assert site.bytes_shape == 8 * n_features**2
-        name = site.bytes_up - site.bytes_shape - site.centroids.nbytes - site.sizes.nbytes
+        moments = 2 * 8 * n_features
+        name = site.bytes_up - site.bytes_shape - site.centroids.nbytes - site.sizes.nbytes - moments
         assert 0 < name < 50
     assert sum(site.bytes_up for site in demo.sites) == demo.ledger.bytes_up
 
@@ -80,7 +85,7 @@ def test_the_page_shows_every_micro_cluster_level_and_global_cluster(demo: Demo,
 
 
 def test_the_page_shows_the_evidence_and_every_candidate_with_its_reason(demo: Demo, page: str, text: str) -> None:
-    curve = page[page.index('<svg class="curve"') : page.index("</svg>")]
+    curve = page[page.index('<svg class="curve"') : page.index("</svg>", page.index('<svg class="curve"'))]
     assert curve.count('class="candidate"') == len(demo.proposal.candidates)
     assert curve.count("<circle cx=") == sum(k <= draw_curve(demo.proposal, 10).last for k in demo.proposal.n_clusters)
     numbers = re.findall(r'font-weight="700"[^>]*>(\d+)</text>', curve)
@@ -94,21 +99,52 @@ def test_what_is_unsure_looks_so(demo: Demo, page: str) -> None:
     assert page.count('class="micro unsure"') == (demo.model.micro_certainty < UNSURE).sum() > 0
 
 
+def test_the_page_says_which_kind_of_clusters_is_believed_and_why(demo: Demo, page: str, text: str) -> None:
+    kinds = page[page.index('<ul class="shortlist kinds">') : page.index("</ul>")]
+    assert re.findall(r"<b>(\w+)</b>", kinds) == list(KINDS)
+    assert re.findall(r'class="best"><b>(\w+)</b>', kinds) == [demo.model.kind]
+    assert f"believed here, because {demo.model.why}" in text
+
+
 def test_a_card_shows_the_mean_certainty_of_its_rows(demo: Demo, text: str) -> None:
-    for number in range(len(demo.model.centroids)):
-        own = [site.micro_labels == number for site in demo.sites]
-        sizes = np.concatenate([site.sizes[those] for site, those in zip(demo.sites, own, strict=True)])
-        certainty = np.concatenate([site.micro_certainty[those] for site, those in zip(demo.sites, own, strict=True)])
-        mean = 100 * sizes @ certainty / sizes.sum()
-        assert re.search(
-            rf"Cluster {number} {sizes.sum()} rows in {len(sizes)} micro-clusters certainty {mean:.0f} %", text
-        )
+    for number, mean in enumerate(100 * demo.certainty_by_cluster):
+        rows = sum(site.clusters[number] for site in demo.sites)
+        micro = sum((site.micro_labels == number).sum() for site in demo.sites)
+        assert re.search(rf"Cluster {number} {rows} rows; {micro} micro-clusters certainty {mean:.0f} %", text)
+
+
+def test_certainty_is_averaged_over_the_rows_of_a_cluster() -> None:
+    means = means_by_cluster(np.array([0.5, 1.0, 0.7]), np.array([0, 0, 2]), 4)
+    np.testing.assert_allclose(means, [0.75, np.nan, 0.7, np.nan])
+
+
+def test_sites_beside_a_card_are_those_that_have_rows_in_the_cluster(demo: Demo) -> None:
+    for card in cards(demo):
+        assert card.sites == tuple(site.clusters[card.number] > 0 for site in demo.sites)
+        assert card.rows == sum(site.clusters[card.number] for site in demo.sites)
+
+
+def test_a_cluster_without_rows_says_nothing_of_them(demo: Demo, tmp_path: Path) -> None:
+    truth, certainty = demo.truth_by_cluster.copy(), demo.certainty_by_cluster.copy()
+    truth[0], certainty[0] = 0, np.nan
+    write_report(replace(demo, truth_by_cluster=truth, certainty_by_cluster=certainty), tmp_path / "report.html")
+    assert "nan" not in text_of((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+def test_evidence_by_gaps_is_said_to_be_such(demo: Demo, tmp_path: Path) -> None:
+    candidates = (Candidate(3, "the clearest gaps"), Candidate(40, "if clusters were round or stretched"))
+    proposal = Proposal((2, 3, 4), (0.2, 0.9, 0.3), candidates)
+    write_report(replace(demo, model=replace(demo.model, proposal=proposal)), tmp_path / "report.html")
+    text = text_of((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "how clear the gaps between so many clusters are" in text
+    assert "40if clusters were round or stretched" in text
 
 
 def test_the_page_says_what_left_the_sites(demo: Demo, text: str) -> None:
     kilobytes = f"The 8 shapes are {demo.bytes_shape / 1000:.0f} of the {demo.ledger.bytes_up / 1000:.0f} kB."
     assert kilobytes in text
     assert "one shape, a 64 \N{MULTIPLICATION SIGN} 64 matrix" in text
+    assert "the mean and spread of every column" in text
     assert "no sizes" not in text
     assert demo.single_rows > 0
     assert f"{demo.single_rows} of the {len(demo.model.micro_labels)} micro-clusters had a single row" in text
@@ -116,9 +152,9 @@ def test_the_page_says_what_left_the_sites(demo: Demo, text: str) -> None:
 
 def test_the_page_gives_all_five_scores(demo: Demo, text: str) -> None:
     for score, what in (
-        (demo.scores.together, f"ARI of GOLD, with the {demo.proposal.best} clusters that it proposed itself"),
-        (demo.scores.told, "ARI of GOLD from the same messages, had it been told that there are ten"),
-        (demo.scores.paper, "ARI of GOLD as its paper has it"),
+        (demo.scores.together, f"ARI of OneShot, with the {demo.proposal.best} clusters that it proposed itself"),
+        (demo.scores.told, "ARI of OneShot from the same messages, had it been told that there are ten"),
+        (demo.scores.paper, "ARI of GOLD, the paper's method"),
         (demo.scores.alone, "ARI of k-means at every site alone"),
         (demo.scores.pooled, "ARI of k-means on all rows in one place"),
     ):
@@ -127,9 +163,10 @@ def test_the_page_gives_all_five_scores(demo: Demo, text: str) -> None:
 
 def test_the_terminal_names_the_proposal_its_rivals_and_what_being_told_is_worth(demo: Demo) -> None:
     best, *others = demo.proposal.candidates
-    first, *rivals, truth, traffic = demo_sentences(demo)
-    assert first == f"How many clusters? GOLD proposes [bold]{best.n_clusters}[/]: {best.reason}."
+    first, *rivals, kind, truth, traffic = demo_sentences(demo)
+    assert first == f"How many clusters? OneShot proposes [bold]{best.n_clusters}[/]: {best.reason}."
     assert rivals == [f"  Or {other.n_clusters}: {other.reason}." for other in others]
+    assert kind == f"What kind? [bold]{demo.model.kind}[/]: {demo.model.why}."
     assert f"{demo.scores.told:.2f} instead of {demo.scores.together:.2f}" in truth
     assert f"{demo.ledger.bytes_up / 1000:.0f} kB" in traffic
 

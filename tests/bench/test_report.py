@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from goldfc.bench.experiments import FUSION_VARIANTS
 from goldfc.bench.paper import EVALUATIONS, paper_figures
 from goldfc.bench.report import write_report
 from goldfc.bench.report.figures import LABEL_GAP, STYLES, Curve, Heat, draw_heat, draw_lines, draw_times, spread
@@ -21,7 +20,6 @@ from goldfc.bench.report.parts import Table
 from goldfc.bench.report.ranks import best_and_second, growth_exponent, mean_ranks, sign_against
 from goldfc.bench.report.sections.ablation import paper_ablation, wins_of_both
 from goldfc.bench.report.sections.degree import degrees_of
-from goldfc.bench.report.sections.fusion import variant_table
 from goldfc.bench.report.sections.granularity import levels_of
 from goldfc.bench.report.sections.performance import (
     cells_of,
@@ -128,13 +126,8 @@ def rows_of_all() -> dict[str, list[Run]]:
         for rate in (0.001, 0.05)
         for fraction in (0.3, 0.5)
     ]
-    fusion = [
-        make_run(method="GOLD consensus ablated", score=0.5 - 0.01 * place, settings=settings)
-        for place, settings in enumerate(FUSION_VARIANTS.values())
-    ]
     return {
         "performance": list(performance_rows()),
-        "fusion": fusion,
         "unknown": list(unknown_rows()),
         "degree": degree,
         "ablation": ablated,
@@ -315,18 +308,11 @@ def test_growth_is_fitted_over_the_runs_that_ended() -> None:
     assert texts(growth_table({"N": growth})) == {"GOLD": ["2.00", "3 of 4", "4,000 in 16.00 s"]}
 
 
-def test_variants_are_told_apart_by_their_settings_and_compared_with_the_whole() -> None:
-    table = variant_table(rows_of_all()["fusion"])
-    assert [row[0].text for row in table.rows] == list(FUSION_VARIANTS)
-    assert (table.rows[0][1].text, table.rows[0][1].below) == ("0.500", "")
-    assert (table.rows[2][1].text, table.rows[2][1].below) == ("0.480", "(\N{MINUS SIGN}0.020)")
-
-
 def test_a_proposal_is_compared_with_k_given_and_with_the_best_choice_on_pooled_rows() -> None:
     runs = [run for run in unknown_rows() if run.dataset == "iris"]
     sentence = sentence_of({way: [run for run in runs if way_of(run) == way] for way in map(way_of, runs)}, ["iris"])
     assert "**0.540** with the proposed number, 0.600 with k* given (90% of it)" in sentence
-    assert "(silhouette on pooled rows, then GOLD consensus) leads to 0.500" in sentence
+    assert "(silhouette on pooled rows, then OneShot) leads to 0.500" in sentence
     (choices,) = [part for part in unknown(runs) if isinstance(part, Table) and part.name == "unknown"]
     assert choices.columns == ["", "iris (k* = 3)", "mean"]
     assert [(row[0].text, row[1].text, row[1].below) for row in choices.rows][1] == ("proposed", "0.540", "k = 2 to 4")

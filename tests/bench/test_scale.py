@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from goldfc import Consensus
+from goldfc import OneShot
+from goldfc._types import FloatArray, IntArray
 from goldfc.bench.cases import split_of
-from goldfc.bench.run import Run
-from goldfc.bench.scale import growth, learner, memory, needs, page, quality, stages, whole
+from goldfc.bench.methods.oneshot import OneShotMethod
+from goldfc.bench.run import clients_of
+from goldfc.bench.scale import first, fusion, growth, learner, limits, memory, needs, page, stages, whole
 from goldfc.bench.scale.clock import in_turn, median_ratio
 from goldfc.bench.scale.machine import Machine
-from goldfc.bench.scale.memory import Peak, in_fresh_process, peak_bytes, state_bytes
+from goldfc.bench.scale.memory import Peak, in_fresh_process, peak_bytes, peak_of_process, state_bytes
 from goldfc.bench.scale.needs import Need
 from goldfc.bench.scale.page import Circumstances
 from goldfc.bench.scale.parts import Table, Target, short
@@ -22,9 +24,11 @@ from goldfc.bench.scale.picture import draw_growth
 from goldfc.bench.scale.plan import FULL, QUICK, Size
 from goldfc.bench.scale.whole import CORESET, K_FED, OURS, POOLED, RIVALS, Race, Sample
 from goldfc.cli import main
-from goldfc.learning.paper.competition import Learning, compete, start
+from goldfc.learning.mixture import fit_mixture
+from goldfc.learning.paper.competition import start
 from goldfc.protocol.client import summarize
-from goldfc.protocol.finding import Blocks
+from goldfc.protocol.federation import LocalPort
+from goldfc.protocol.server import fuse
 
 NAN = float("nan")
 SPLIT = split_of("SD-400x10", "even-8")
@@ -88,8 +92,9 @@ def test_the_named_sizes_have_targets_and_the_others_have_none() -> None:
     assert [target.verdict for target in targets] == ["not met", "met", "met"]
     races = [race(rows, 10, ours=[6.0], k_fed=[1.0], coreset=[1.0], pooled=[1.0]) for rows in FULL.compared_rows]
     assert [(target.what, target.limit, target.verdict) for target in whole.section(races, FULL).targets] == [
-        ("GOLD / k-Fed, N = 100k", 5.0, "not met"),
-        ("GOLD / pooled KMeans(n_init=1), N = 100k", 10.0, "met"),
+        ("OneShot / k-Fed, N = 100k", 5.0, "not met"),
+        ("OneShot / pooled KMeans(n_init=1), N = 100k", 10.0, "met"),
+        ("OneShot / pooled KMeans(n_init=1), N = 1M", 4.0, "not met"),
     ]
 
 
@@ -171,15 +176,24 @@ def test_probes_are_in_place_for_the_time_being_only() -> None:
     assert [getattr(probe.owner, probe.name) for probe in stages.PROBES] == before
 
 
-def test_a_client_that_learns_in_blocks_goes_through_the_stages_of_blocks() -> None:
-    rows = np.random.default_rng(0).normal(size=(5_000, 3))
+def test_a_client_of_many_rows_goes_through_all_stages_of_a_client() -> None:
+    rows = np.random.default_rng(0).normal(size=(30_000, 3))
     clock = stages.StageClock()
     with stages.under(clock):
-        summarize(rows, "a", Consensus().task, np.random.default_rng(0), blocks=Blocks(most_at_once=0))
-    for stage in ("checking rows, moments", "learning blocks", "merging blocks", "thinning to 100", "measuring, shape"):
+        summarize(rows, "a", OneShot().task, np.random.default_rng(0))
+    for stage in stages.STAGES[: stages.STAGES.index("measuring, shape") + 1]:
         assert clock.seconds[stage] > 0.0, stage
         need = clock.needs[stage]
         assert need.bytes + need.flops > 0.0, stage
+
+
+def test_a_federation_of_clusters_that_overlap_goes_through_all_stages_of_the_server() -> None:
+    clock = stages.profile(LocalPort(clients_of(OneShotMethod().client, stages.overlapping(2_000), 0)), 5, 0)
+    for stage in stages.STAGES[stages.STAGES.index("putting sites together") :]:
+        assert clock.seconds[stage] > 0.0, stage
+    for stage in ("judge: spanning tree", "judge: mixtures", "judge: embedding, cut", "labelling"):
+        assert clock.needs[stage].flops > 0.0, stage
+    assert sum(clock.seconds.values()) > 2.0 * clock.seconds[stages.ELSE]
 
 
 def test_the_nearer_limit_is_the_one_that_takes_longer() -> None:
@@ -194,13 +208,19 @@ def test_the_nearer_limit_is_the_one_that_takes_longer() -> None:
 
 def test_needs_are_counted_by_formula() -> None:
     rows = np.random.default_rng(0).normal(size=(60, 4))
-    outcome = compete(rows, 30, Learning(max_epochs=2), np.random.default_rng(0))
-    counted = needs.of_competition(outcome, rows, 30, Learning(), None)
-    assert counted.flops == 4 * 4 * outcome.epochs * 60 * (30 + outcome.n_clusters) / 2
     assert needs.of_rows(2, None, rows).bytes == 2 * rows.nbytes
-    assert needs.of_thinning(None, rows, None, 100).flops == 0.0
-    assert needs.of_thinning(None, rows, None, 10).flops == 2 * 3 * 4 * 60**2
     assert needs.of_shape(np.zeros((4, 4)), rows) == Need(rows.nbytes, 2 * 60 * 16)
+    assert needs.of_product(None, rows, np.zeros((4, 7))).flops == 2 * 60 * 4 * 7
+    assert needs.of_all_pairs(None, rows).flops == 3 * 4 * 60 * 60 / 2
+    micro = fusion.overlapping(60, 4, 3)
+    for own, squares in ((False, 0), (True, 4 * 16)):
+        clusters = fit_mixture(micro, np.arange(60) % 3, own=own).clusters
+        assert needs.of_em_step(clusters, micro).flops == 60 * 3 * (4 * 4 + squares + 20)
+    summary, _ = summarize(rows, "a", OneShot().task, np.random.default_rng(0))
+    model = fuse([summary], 2, OneShot(), np.random.default_rng(0))
+    undone = 2 * model.covariance.size if model.covariance.ndim > 1 else 0
+    compared = 2 if model.prototypes is None else len(model.prototypes.points)
+    assert needs.of_labelling(None, rows, model) == Need(rows.nbytes, 60 * (undone + 2 * 4 * compared))
 
 
 # --- memory ---
@@ -218,6 +238,13 @@ def test_the_peak_is_seen_although_it_is_gone_at_the_end() -> None:
     assert np.isnan(extra) or 150e6 < extra < 300e6
 
 
+def test_the_peak_of_a_process_counts_what_was_there_before() -> None:
+    held = np.ones(10_000_000)
+    taken, peak = peak_of_process(lambda: len(np.ones(20_000_000)))
+    assert taken > 0.0
+    assert np.isnan(peak) or peak > 240e6 + held.nbytes / 2
+
+
 def test_a_fresh_process_is_another_one() -> None:
     assert in_fresh_process(os.getpid) != os.getpid()
 
@@ -229,33 +256,50 @@ def test_peaks_are_measured_in_their_unit() -> None:
     assert [target.verdict for target in section.targets] == ["met", "not met"]
 
 
-# --- quality ---
+# --- limits ---
 
 
-def run_with(dataset: str, seed: int, settings: dict[str, int], score: float) -> Run:
-    scores = {("federated", "ARI"): score}
-    where = (dataset, quality.SPLIT, quality.METHOD, settings, seed, "done", "", scores)
-    return Run(*where, 100, 2, 1.0, 1.0, 2, 2, 10, 10, {}, "0")
+def test_seconds_and_memory_of_every_case_have_their_limits() -> None:
+    section = limits.section([limits.Limited("wide", 61.0, 1.5e9), limits.Limited("fleet", 10.0, NAN)])
+    assert [(target.figure, target.limit, target.verdict) for target in section.targets[:3]] == [
+        (61.0, 60.0, "not met"),
+        (1.5, 2.0, "met"),
+        (10.0, 60.0, "met"),
+    ]
+    assert section.targets[3].verdict == "not measured"
 
 
-def test_differences_are_paired_by_seed() -> None:
-    once, blocks = (0.5, 0.7, 0.6), (0.49, 0.69, 0.59)
-    runs = [run_with("LA", seed, quality.AT_ONCE, score) for seed, score in enumerate(once)]
-    runs += [run_with("LA", seed, quality.IN_BLOCKS, score) for seed, score in enumerate(blocks)]
-    runs += [run_with("WI", seed, way, 0.5) for seed in range(3) for way in (quality.AT_ONCE, quality.IN_BLOCKS)]
-    pairs = quality.pairs_of(runs)
-    assert [pair.difference for pair in pairs] == pytest.approx([-0.01, 0.0])
-    assert pairs[0].standard_error == pytest.approx(0.0, abs=1e-12)  # always the same, however far seeds are apart
-    assert quality.overall(pairs)[0] == pytest.approx(-0.005)
-    assert quality.target_of(pairs).verdict == "met"
-    text = quality.as_markdown(runs, "goldfc bench blocks")
-    assert "| LA | 0.600 | 0.590 | -0.0100 | 0.0000 |" in text
-    assert "-0.0050, with a\nstandard error of 0.0000: met." in text
+def test_a_fleet_has_as_many_sites_as_it_says_and_wide_rows_as_many_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    class Recorder:
+        def __init__(self, *_arguments: object, **_options: object) -> None:
+            pass
+
+        def fit(self, rows: FloatArray, groups: IntArray) -> None:
+            seen.append((*rows.shape, len(np.unique(groups)), int(np.bincount(groups).max())))
+
+    monkeypatch.setattr(limits, "OneShotClustering", Recorder)
+    assert limits.cluster_wide(160, 20).what == "8 sites, 160 rows x 20"
+    assert limits.cluster_fleet(1_200, 5).what == "1 200 sites, 5 rows x 10 each"
+    assert seen == [(160, 20, 8, 20), (6_000, 10, 1_200, 5)]
 
 
-def test_every_set_is_run_both_ways() -> None:
-    todo = quality.jobs(quality.DATASETS, 10)
-    assert len({job.key for job in todo}) == len(quality.DATASETS) * 10 * 2
+def test_the_first_summary_is_made_with_an_empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[str] = []
+    caches: list[str] = []
+
+    def run(command: list[str], *, env: dict[str, str], **_options: object) -> None:
+        commands.append(command[-1])
+        caches.append(env.get("NUMBA_CACHE_DIR", ""))
+
+    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    section = first.measure(QUICK, 2, lambda: None)
+    assert commands == ["site.summary", "import sklearn.cluster"] * 2
+    assert len({cache for cache in caches if cache}) == 2
+    assert not any(Path(cache).exists() for cache in caches if cache)
+    assert [target.limit for target in section.targets] == [4.0]
 
 
 # --- pages and commands ---
@@ -279,22 +323,26 @@ def test_the_picture_has_both_panels_and_all_lines() -> None:
     ]
     growths = [growth.Growth(growth.BLOCKS, along, (1_000, 10_000), (0.1, 1.0)) for along in ("rows", "features")]
     svg = draw_growth(races, growths)
-    for text in ("Seconds against rows", "Seconds against features", "block learning, 1 client", *RIVALS):
+    for text in ("Seconds against rows", "Seconds against features", "GOLD in blocks, 1 client", *RIVALS):
         assert text in svg, text
 
 
 def test_bench_speed_fills_all_tables_and_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory, "in_fresh_process", lambda work: work())  # new processes take their time to start
+    for module in (memory, limits):
+        monkeypatch.setattr(module, "in_fresh_process", lambda work: work())  # new processes take their time to start
     result = CliRunner().invoke(main, ["bench", "speed", "--quick", "--repeats", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     text = (tmp_path / "speed" / "README.md").read_text(encoding="utf-8")
     for title in ("one distance matrix", "against others", "time grows", "Two cores", "time goes", "Peak memory"):
         assert title in text
+    for title in ("Wide rows, and a fleet", "The first summary", "OneShot's server"):
+        assert f"## {title}" in text
     assert "| SD, 500 x 4 |" in text
     assert "no figure here means anything" in text
     assert "% of peak" in text
     figures = json.loads((tmp_path / "speed" / "figures.json").read_text(encoding="utf-8"))
-    assert set(figures["figures"]) == {"learner", "whole", "growth", "two_jobs", "stages", "fusion", "memory"}
+    parts = {"learner", "whole", "growth", "limits", "first", "two_jobs", "stages", "fusion", "memory"}
+    assert set(figures["figures"]) == parts
     assert {figure["method"] for figure in figures["figures"]["whole"]} == {OURS, *RIVALS}
     assert (tmp_path / "speed" / "growth.svg").read_text(encoding="utf-8").startswith("<svg")
 
@@ -305,15 +353,3 @@ def test_the_page_counts_the_targets_that_are_met() -> None:
     assert "## Targets: 2 of 3 met" in text
     assert "| FCPL / one distance matrix, SD, 12500 x 10 | 3 | 1.5 | not met |" in text
     assert QUICK.judged is False
-
-
-def test_bench_blocks_goes_on_where_it_was(tmp_path: Path) -> None:
-    command = ["bench", "blocks", "--quick", "--jobs", "1", "--out", str(tmp_path), "--seeds"]
-    rows = tmp_path / "blocks" / "rows.jsonl"
-    assert CliRunner().invoke(main, [*command, "1"]).exit_code == 0
-    first = rows.read_text(encoding="utf-8")
-    result = CliRunner().invoke(main, [*command, "2"])
-    assert result.exit_code == 0, result.output
-    assert rows.read_text(encoding="utf-8").startswith(first)
-    assert len(rows.read_text(encoding="utf-8").splitlines()) == 4
-    assert "| SD-5000x5 | 1.000 |" in (tmp_path / "blocks" / "README.md").read_text(encoding="utf-8")

@@ -3,12 +3,16 @@
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from goldfc import Model, label
 from goldfc.cli import main
+from goldfc.protocol.wire import decode
 from sites import rows_of
 
 HEADER = "id,age,pressure\n"
@@ -43,15 +47,16 @@ def test_three_tables_become_three_label_files_in_eight_commands(here: Path) -> 
     code, output = run("fuse", "a.summary", "b.summary", "c.summary", "-o", "global.model")
     assert code == 0
     assert "How many clusters? 3: the best balance of fit and simplicity." in output
+    assert "What they are like: clusters that are all stretched alike fit best" in output
     for name in ("a", "b", "c"):
         code, output = run(
             "label", f"{name}/{name}.csv", "--model", "global.model", "-o", f"{name}/labels.csv", "--id-column", "id"
         )
         assert code == 0
         lines = (here / name / "labels.csv").read_text(encoding="utf-8").splitlines()
-        assert lines[0] == "id,cluster,certainty,found_by,far"
+        assert lines[0] == "id,cluster,certainty,far"
         assert len(lines) == 121
-        assert re.fullmatch(rf"{name}0,[012],[01]\.\d\d\d,micro-cluster,no", lines[1])
+        assert re.fullmatch(rf"{name}0,[012],[01]\.\d\d\d,no", lines[1])
 
 
 def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> None:
@@ -71,7 +76,9 @@ def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> 
 def test_plain_only_by_name(here: Path) -> None:
     options = ("summarize", "a/a.csv", "-o", "a.summary", "--id-column", "id", "--privacy", "plain")
     code, output = run(*options)
-    assert code == 0
+    assert code == 5
+    assert re.search(r"a.summary is not written: \d+ of \d+ centroids are the same as a row", output)
+    assert run(*options, "--accept-risk")[0] == 0
     assert (here / "a.summary").is_file()
     assert "privacy level plain: a micro-cluster may be a single row" in run("inspect", "a.summary")[1]
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
@@ -96,7 +103,16 @@ def test_inspect_says_in_words_and_in_json_what_is_inside(here: Path) -> None:
     assert facts["client"] == "a"
     assert len(facts["arrays"]["centroids"]) == len(facts["arrays"]["mass"])
     run("fuse", "a.summary", "b.summary", "c.summary", "-o", "global.model")
-    assert "a model: what every site gets back" in run("inspect", "global.model")[1]
+    told = run("inspect", "global.model")[1]
+    for words in (
+        "a model: what every site gets back",
+        "their kind clusters that are all stretched alike fit best",
+        "it tells every site the clusters' means and sizes and their common covariance, the names of all sites",
+    ):
+        assert words in told
+    facts = json.loads(CliRunner().invoke(main, ["inspect", "global.model", "--json"]).output)
+    assert facts["cluster_kind"] in {"shared", "own", "linked"}
+    assert len(facts["arrays"]["cluster_mass"]) == len(facts["arrays"]["centroids"]) == 3
     assert "goldfc inspect" not in run("inspect", "nothing.summary")[1]
     assert run("inspect", "nothing.summary")[0] == 3
     assert here.is_dir()
@@ -246,20 +262,63 @@ def test_the_agreed_id_column_need_not_be_named_again(here: Path) -> None:
         assert run("summarize", f"{name}/{name}.csv", "-o", f"{name}.summary")[0] == 0
     assert run("fuse", "a.summary", "b.summary", "-k", "3", "-o", "global.model")[0] == 0
     assert run("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")[0] == 0
-    assert (here / "labels.csv").read_text(encoding="utf-8").startswith("id,cluster,certainty,found_by,far\na0,")
+    assert (here / "labels.csv").read_text(encoding="utf-8").startswith("id,cluster,certainty,far\na0,")
     code, output = run("summarize", "a/a.csv", "-o", "again.summary")
     assert code == 0
     assert "The same rows were summarised as site 'a' before; hand over one of the two messages." in output
 
 
-def test_labels_from_a_model_of_other_messages_are_said_to_be_such(here: Path) -> None:
+def test_labels_are_those_of_the_model_with_and_without_the_private_folder(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     summarize_all()
-    run("fuse", "b.summary", "c.summary", "-k", "3", "-o", "global.model")
-    code, output = run("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")
+    for sent, model in (("abc", "global.model"), ("bc", "others.model")):
+        run("fuse", *(f"{name}.summary" for name in sent), "-k", "3", "-o", model)
+        read = Model.from_message(decode((here / model).read_bytes()))
+        rows = np.genfromtxt(here / "a" / "a.csv", delimiter=",", skip_header=1, usecols=(1, 2))
+        cluster, certainty = label(rows, read)
+        told = [f"a{n},{one},{sure:.3f},no" for n, (one, sure) in enumerate(zip(cluster, certainty, strict=True))]
+        for folder in ("kept", "gone"):
+            (here / folder).mkdir(exist_ok=True)
+            if folder == "gone":
+                shutil.rmtree(here / "a" / ".goldfc", ignore_errors=True)
+            out = f"{folder}/{model}.csv"
+            code, output = run("label", "a/a.csv", "--model", model, "-o", out)
+            assert code == 0
+            assert output.startswith(f"{out}: 120 rows in ")
+            assert (here / out).read_text(encoding="utf-8").splitlines()[1:] == told
+
+
+def test_fewer_clusters_than_asked_for_are_told_in_a_sentence(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    summarize_all()
+    code, output = run("fuse", "a.summary", "b.summary", "-k", "60", "-o", "global.model")
     assert code == 0
-    assert "This model was not made from a message of this data" in output
-    assert here.is_dir()
+    found = re.search(r"Only (\d+) clusters were found, and 60 were asked for: the sites' micro-clusters tell", output)
+    assert found is not None
+    assert f"global.model: {found[1]} clusters from" in output
+    assert len(Model.from_message(decode((here / "global.model").read_bytes())).centroids) == int(found[1])
+    code, output = run("report", "global.model", "a.summary", "b.summary")
+    assert code == 0
+    assert f"{found[1]} clusters can be told apart" in (here / "report.html").read_text(encoding="utf-8")
+    (here / "round" / "inbox").mkdir(parents=True)
+    shutil.copy(here / "federation.toml", here / "round")
+    for name in "ab":
+        shutil.copy(here / f"{name}.summary", here / "round" / "inbox")
+    code, output = run("collect", "round", "--close", "-k", "60")
+    assert code == 0
+    assert "and 60 were asked for" in output
+
+
+def test_a_label_file_is_written_again_and_anything_else_is_not_written_over(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    summarize_all()
+    run("fuse", "a.summary", "b.summary", "-k", "3", "-o", "global.model")
+    words = ("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")
+    assert run(*words)[0] == run(*words)[0] == 0
+    (here / "labels.csv").write_text("id,diagnosis\na0,flu\n", encoding="utf-8")
+    code, output = run(*words)
+    assert code == 2
+    assert "labels.csv is there, and not of the kind that would be written" in output
 
 
 def test_an_existing_agreement_is_not_replaced_by_accident(here: Path) -> None:

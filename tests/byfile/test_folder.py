@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from goldfc import summarize
 from goldfc._types import FloatArray
@@ -375,15 +376,22 @@ def test_of_two_sites_the_larger_counts_no_more_than_the_smaller() -> None:
     share = float(mass.sum()) / summaries[1].moments.count
     summaries[1] = replace(summaries[1], mass=mass, moments=summaries[1].moments.weighing(share))
     shares = shares_of(summaries, what.limits.mass_cap)
-    counted, first = pool(summaries, shares=shares).mass, len(summaries[0].centroids)
+    counted, first = pool(summaries, summaries[0].layout, shares=shares).mass, len(summaries[0].centroids)
     assert counted[:first].sum() == pytest.approx(counted[first:].sum())
 
 
-def test_a_large_remc_site_does_not_exceed_its_own_quota() -> None:
-    what = agreement(fusion="remc")
+def test_there_is_no_setting_for_another_fusion() -> None:
+    with pytest.raises(ValidationError, match="fusion"):
+        agreement(fusion="remc")
+
+
+@pytest.mark.parametrize("most", [7, 100, 500])
+def test_a_large_site_does_not_exceed_its_own_quota(most: int) -> None:
+    what = agreement(limits=Limits(most_micro_clusters=most))
     rows = np.random.default_rng(0).normal(size=(3000, 2)) * [10.0, 20.0] + [50.0, 120.0]
     summary, _ = summarize(np.clip(rows, 0.0, 120.0), "east", what.way.task, generator(0), terms=what.terms)
-    assert len(what.read_summary(summary.to_message()).centroids) <= 100
+    count = len(what.read_summary(summary.to_message()).centroids)
+    assert 0.9 * min(most, 100) <= count <= min(most, 100)
 
 
 def test_a_client_in_other_units_is_left_out_and_named() -> None:

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from goldfc import Consensus, Summary, fuse, summarize
+from goldfc import OneShot, Summary, fuse, summarize
 from goldfc._types import FloatArray
 from goldfc.byfile.influence import LeftOut, adjusted_rand_index, leave_one_out
 from goldfc.errors import BadMessage
 from goldfc.protocol.federation import generator
 from strategies import blobs, seeds
 
-WAY = Consensus(scaling="own", smallest=5, starts=3)
+WAY = OneShot(smallest=5, rows_each=8, starts=3)
 RNG_OF: Callable[[], np.random.Generator] = lambda: generator(0, "server")  # noqa: E731
 
 

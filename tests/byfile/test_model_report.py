@@ -7,18 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_moons
 
-from goldfc import Consensus, Model, Remc, Summary, fuse, summarize
+from goldfc import Model, OneShot, Summary, fuse, summarize
 from goldfc._types import FloatArray
 from goldfc.byfile.influence import LeftOut
 from goldfc.byfile.report import MOST_TRAITS, Feature, Support, features_of, most_special, overall, write_model_report
 from goldfc.errors import BadMessage
+from goldfc.learning.paper.competition import Learning
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.protocol.federation import generator
+from goldfc.protocol.message import Message
+from goldfc.protocol.paper import TASK, GoldClient, fuse_gold
 from goldfc.protocol.terms import Column, Terms
 from pages import addresses_in, tags_of, text_of
 
-WAY = Consensus(scaling="own", smallest=5, starts=3)
+WAY = OneShot(smallest=5, rows_each=8, starts=3)
 TERMS = Terms(
     federation="heart-study",
     round=3,
@@ -135,9 +139,57 @@ def test_the_page_says_why_there_are_so_many(model: Model, path: Path) -> None:
     assert "digits" not in proposed
     asked = section(page_of(replace(model, proposal=None), path), "why")
     assert "<svg" not in asked
-    assert "You asked for 3." in asked
+    assert "Somebody said how many there should be; 3 clusters can be told apart." in asked
     only = Proposal((1,), (0.0,), (Candidate(1, "all micro-clusters are the same"),))
     assert "all micro-clusters are the same" in section(page_of(replace(model, proposal=only), path), "why")
+
+
+def test_the_page_says_what_kind_of_clusters_there_are_and_why(model: Model, path: Path) -> None:
+    for kind, sentence in (
+        ("shared", "all by how rows lie around the means on the whole. (Kind: shared.)"),
+        ("own", "by its mean and by how its own rows lie around that. (Kind: own.)"),
+    ):
+        text = text_of(page_of(replace(model, kind=kind, why="they <i>are</i> so"), path))  # type: ignore[arg-type]
+        assert "What they are like: they <i>are</i> so." in text
+        assert sentence in text
+
+
+def test_the_page_of_clusters_that_are_not_convex_tells_of_gaps_and_prototypes(path: Path) -> None:
+    rows = make_moons(900, noise=0.03, random_state=0)[0]
+    sent = [summarize(rows[n::3], "abc"[n], WAY.task, generator(n))[0] for n in range(3)]
+    model = fuse(sent, None, WAY, generator(0))
+    assert model.kind == "linked"
+    assert model.prototypes is not None
+    assert model.proposal is not None
+    page = page_of(model, path, sent)
+    text = text_of(page)
+    tags_of(page)
+    assert f"Each is told by its prototypes, {len(model.prototypes.points)} in all" in text
+    assert "The mean of a cluster may lie outside of it. (Kind: linked.)" in text
+    assert f"numbers from 2 to {model.proposal.n_clusters[-1]} were tried" in text
+    assert "how clear the gaps between so many clusters are, from 0 to 1" in text
+    assert f"{len(model.prototypes.points)} prototypes (means of micro-clusters, some of a single one)" in text
+    assert "No row is in it. But a prototype is the mean of a micro-cluster that some site sent" in text
+    assert "no site's own centroids" not in text
+
+
+def test_a_candidate_that_other_evidence_speaks_for_is_listed_but_not_on_the_curve(model: Model, path: Path) -> None:
+    candidates = (Candidate(3, "the best"), Candidate(40, "the clearest gaps"))
+    proposal = Proposal((1, 2, 3, 4), (0.0, 1.0, 3.0, 2.5), candidates)
+    why = section(page_of(replace(model, proposal=proposal), path), "why")
+    assert why.count('class="candidate"') == 1
+    assert "40the clearest gaps" in text_of("<body>" + why)
+    assert "well so many clusters fit, less a price" in why
+
+
+def test_the_page_of_a_table_without_numbers(path: Path) -> None:
+    terms = Terms(columns=TERMS.columns[2:])
+    sent = [
+        summarize(patients((0, 1), 200, n)[:, 2:], "abc"[n], WAY.task, generator(n), terms=terms)[0] for n in range(3)
+    ]
+    page = page_of(fuse(sent, 2, WAY, generator(0)), path, sent)
+    tags_of(page)
+    assert re.search(r"sex=female\d+ % [+\N{MINUS SIGN}]", " ".join(cards_of(page)))
 
 
 def test_a_card_says_in_its_own_units_what_is_special(model: Model, summaries: list[Summary], path: Path) -> None:
@@ -226,13 +278,15 @@ def test_summaries_that_were_not_fused_are_refused(model: Model, summaries: list
 
 
 def test_columns_without_names_are_counted(path: Path) -> None:
-    rows = patients((0, 1, 2), 100, seed=0)
-    for way in (Consensus(starts=3), Remc()):
-        sent = [
-            summarize(rows[::2], "a", way.task, generator(0))[0],
-            summarize(rows[1::2], "b", way.task, generator(1))[0],
-        ]
-        page = page_of(fuse(sent, 2, way, generator(0)), path)
+    rows, way = patients((0, 1, 2), 100, seed=0), OneShot(starts=3)
+    sent = [summarize(rows[n::2], "ab"[n], way.task, generator(n))[0] for n in range(2)]
+    learning = Learning()
+    asked = Message(TASK, facts=vars(learning))
+    clients = [GoldClient("ab"[n], rows[n::2], generator(n)) for n in range(2)]
+    answers = [client.answer(asked) for client in clients]
+    papers = [Summary.from_message(answer) for answer in answers if answer is not None]
+    for model in (fuse(sent, 2, way, generator(0)), fuse_gold(papers, 2, learning, generator(0))):
+        page = page_of(model, path)
         assert "column 1" in page
         assert "column 5" in section(page, "features")
         assert "goldfc" in page
@@ -240,7 +294,10 @@ def test_columns_without_names_are_counted(path: Path) -> None:
 
 def test_a_cluster_that_nothing_is_in_is_shown_as_empty(model: Model, path: Path) -> None:
     empty = replace(
-        model, centroids=np.vstack([model.centroids, model.centroids[:1]]), reach=np.append(model.reach, 1.0)
+        model,
+        centroids=np.vstack([model.centroids, model.centroids[:1]]),
+        mass=np.append(model.mass, 1.0),
+        reach=np.append(model.reach, 1.0),
     )
     assert "0 % of all micro-clusters 0 micro-clusters" in cards_of(page_of(empty, path))[3]
 

@@ -1,17 +1,20 @@
 """A site's side: what stays, what leaves, and labels for rows that were or were not summarised."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from goldfc import Model
+from goldfc import Model, label
 from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.site import draft_summary, label_table, open_model, send
+from goldfc.byfile.site import draft_summary, label_table, lines_text, open_model, send
 from goldfc.byfile.tables import Table, as_table, read_raw
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.protocol.agreement import Agreement
+from goldfc.protocol.label import is_far
 from goldfc.protocol.message import Summary
 from goldfc.protocol.wire import decode, encode
 from sites import NAMES, Keys, agreement, rows_of
@@ -61,30 +64,41 @@ def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
     assert len(messages) == 1
 
 
-def test_rows_get_the_label_of_their_own_micro_cluster_wherever_they_stand(tmp_path: Path) -> None:
+def test_rows_get_the_label_that_the_model_gives_them_wherever_they_stand(tmp_path: Path) -> None:
     what = agreement()
     model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
-    first = label_table(table_of(data, what), model, data)
-    assert first.summarised.all()
+    first = label_table(table_of(data, what), model)
+    cluster, certainty = label(rows_of(0), model)
+    np.testing.assert_array_equal(first.cluster, cluster)
+    np.testing.assert_array_equal(first.certainty, certainty)
+    np.testing.assert_array_equal(first.far, is_far(model, rows_of(0)))
     assert not first.far.any()
     order = np.random.default_rng(0).permutation(120)
     new = np.array([[30.0, 111.0], [119.0, 9000.0]])
     other = write_rows(tmp_path / "east" / "other.csv", np.vstack([rows_of(0)[order], new]))
-    labels = label_table(table_of(other, what), model, other)
+    labels = label_table(table_of(other, what), model)
     np.testing.assert_array_equal(labels.cluster[:-2], first.cluster[order])
-    np.testing.assert_array_equal(labels.certainty[:-2], first.certainty[order])
-    assert labels.summarised.tolist() == [True] * 120 + [False] * 2
+    np.testing.assert_allclose(labels.certainty[:-2], first.certainty[order], rtol=1e-12)
     assert labels.far[-2:].tolist() == [False, True]
-    assert np.isnan(labels.certainty[-2:]).all()
+    assert np.isfinite(labels.certainty).all()
 
 
-def test_a_site_that_took_no_part_gets_the_nearest_clusters(tmp_path: Path) -> None:
+def test_labels_are_the_same_with_and_without_what_a_site_keeps(tmp_path: Path) -> None:
+    what = agreement()
+    model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
+    with_it = lines_text(label_table(table_of(data, what), model))
+    shutil.rmtree(tmp_path / "east" / ".goldfc")
+    assert lines_text(label_table(table_of(data, what), model)) == with_it
+    elsewhere = site(tmp_path / "elsewhere", 0)
+    assert lines_text(label_table(table_of(elsewhere, what), model)) == with_it
+
+
+def test_a_row_has_one_label_whoever_holds_it(tmp_path: Path) -> None:
     what = agreement()
     model, data = model_from(tmp_path, what), site(tmp_path / "elsewhere", 1)
-    labels = label_table(table_of(data, what), model, data)
-    own = label_table(table_of(tmp_path / "north" / "data.csv", what), model, tmp_path / "north" / "data.csv")
-    assert not labels.summarised.any()
-    assert (labels.cluster == own.cluster).mean() > 0.9
+    labels = label_table(table_of(data, what), model)
+    own = label_table(table_of(tmp_path / "north" / "data.csv", what), model)
+    assert lines_text(labels) == lines_text(own)
 
 
 def test_rows_with_missing_values_get_no_cluster(tmp_path: Path) -> None:
@@ -93,9 +107,11 @@ def test_rows_with_missing_values_get_no_cluster(tmp_path: Path) -> None:
     lines = data.read_text(encoding="utf-8").splitlines()
     lines.insert(3, ",120")
     data.write_text("\n".join(lines), encoding="utf-8")
-    labels = label_table(as_table(read_raw(data), what.columns, drop=True), model, data)
-    assert labels.cluster[2] == -1
-    assert labels.summarised.sum() == 120
+    labels = label_table(as_table(read_raw(data), what.columns, drop=True), model)
+    assert np.flatnonzero(labels.cluster == -1).tolist() == np.flatnonzero(np.isnan(labels.certainty)).tolist() == [2]
+    assert not labels.far[2]
+    assert lines_text(labels).splitlines()[2] == "3,,,"
+    np.testing.assert_array_equal(np.delete(labels.cluster, 2), label(rows_of(0), model)[0])
 
 
 def test_what_stays_is_for_the_owner_alone(tmp_path: Path) -> None:
@@ -136,9 +152,7 @@ def test_a_failed_audit_writes_nothing_unless_the_risk_is_accepted(tmp_path: Pat
     data = write_rows(tmp_path / "a" / "data.csv", rows_of(0))
     what = agreement()
     draft = draft_summary(table_of(data, what), "east", what, data)
-    bad = type(draft)(
-        draft.summary, draft.membership, draft.rows, type(draft.audit)(**{**vars(draft.audit), "exact_matches": 2})
-    )
+    bad = replace(draft, audit=replace(draft.audit, exact_matches=2))
     out = tmp_path / "a" / "east.summary"
     with pytest.raises(AuditRefused, match=r"east.summary is not written: 2 of \d+ centroids are the same as a row"):
         send(bad, what, data, out, key=None)
@@ -148,23 +162,24 @@ def test_a_failed_audit_writes_nothing_unless_the_risk_is_accepted(tmp_path: Pat
     assert '"accepted_risk":true' in (tmp_path / "a" / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8")
 
 
-def test_a_model_from_another_summary_of_the_same_site_is_not_taken_for_ours(tmp_path: Path) -> None:
-    what = agreement()
-    model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
-    for path in (tmp_path / "east" / ".goldfc").glob("*.membership"):
-        path.unlink()
-    write_rows(data, rows_of(0)[:100])
-    sent_from(data, "east", what)
-    assert not label_table(table_of(data, what), model, data).summarised.any()
+def test_what_stays_are_digests_of_rows_and_the_ledger(tmp_path: Path) -> None:
+    data = site(tmp_path / "a")
+    summary = sent_from(data, "east", agreement())
+    private = tmp_path / "a" / ".goldfc"
+    assert sorted(path.name for path in private.iterdir()) == [f"{summary.to_message().digest}.rows", "ledger.jsonl"]
+    content = next(private.glob("*.rows")).read_bytes()
+    for row in rows_of(0):
+        assert row.tobytes() not in content
 
 
 def test_a_damaged_private_file_is_named(tmp_path: Path) -> None:
     what, data = agreement(), site(tmp_path / "a")
     sent_from(data, "east", what)
-    (path,) = (tmp_path / "a" / ".goldfc").glob("*.membership")
-    path.write_bytes(b"nothing")
-    with pytest.raises(BadSettings, match=r"membership is damaged; remove it and summarise again"):
-        draft_summary(table_of(data, what), "east", what, data)
+    (path,) = (tmp_path / "a" / ".goldfc").glob("*.rows")
+    for content in (b"nothing", path.read_bytes()[:100]):
+        path.write_bytes(content)
+        with pytest.raises(BadSettings, match=r"rows is damaged; remove it and summarise again"):
+            draft_summary(table_of(data, what), "east", what, data)
 
 
 def test_sealing_takes_the_right_key(tmp_path: Path) -> None:

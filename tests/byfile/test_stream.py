@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goldfc import label
 from goldfc.bench.stream import write_table
 from goldfc.byfile import digests, stream
 from goldfc.byfile.blocks import blocks_in, read_raw
-from goldfc.byfile.digests import count_twins, open_kept, places_of, row_difference, row_digests
+from goldfc.byfile.digests import count_twins, open_kept, row_difference, row_digests
 from goldfc.byfile.folder import fuse_files
 from goldfc.byfile.ondisk import Scratch
 from goldfc.byfile.site import draft_summary, labels_of, send, write_labels
@@ -246,13 +247,13 @@ def message_of(path: Path, name: str) -> tuple[bytes, bytes]:
     out = path.with_name(f"{name}.summary")
     with open_table(path, what.columns, drop=True) as table:
         send(draft_summary(table, name, what, path), what, path, out, key=None)
-    (kept,) = (path.parent / ".goldfc").glob("*.membership")
+    (kept,) = (path.parent / ".goldfc").glob("*.rows")
     content = kept.read_bytes()
     return out.read_bytes(), content[8 + int.from_bytes(content[:8], "little") :]
 
 
 @pytest.mark.parametrize("form", ["plain", "CRLF", "line breaks in quotes"])
-def test_a_large_table_gives_the_same_message_and_membership(
+def test_a_large_table_gives_the_same_message_and_digests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     text = re.sub(*GAP, FORMS[form])
@@ -264,10 +265,11 @@ def test_a_large_table_gives_the_same_message_and_membership(
     assert len(list((tmp_path / "b" / ".goldfc").iterdir())) == 2
 
 
-def test_a_table_that_is_learned_in_blocks_gives_the_same_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("n_rows", [12_000, 25_000])
+def test_a_table_of_many_blocks_gives_the_same_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
 ) -> None:
-    text = "\n".join([HEADER, *lines_of(12_000)])
+    text = "\n".join([HEADER, *lines_of(n_rows)])
     first = message_of(file_with(tmp_path / "a", text), "east")
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
     monkeypatch.setattr(stream, "BLOCK", 10_000)
@@ -279,13 +281,14 @@ def test_what_is_kept_is_a_file_of_safetensors(tmp_path: Path) -> None:
 
     path = file_with(tmp_path, TEXT)
     message_of(path, "east")
-    (kept,) = (tmp_path / ".goldfc").glob("*.membership")
+    (kept,) = (tmp_path / ".goldfc").glob("*.rows")
     arrays = load_file(kept)
+    assert set(arrays) == {"rows"}
     np.testing.assert_array_equal(arrays["rows"], row_digests(as_table(read_raw(path), COLUMNS).rows))
     with open_kept(kept) as found:
         assert found.client == "east"
         np.testing.assert_array_equal(found.rows[0:90], arrays["rows"])
-        np.testing.assert_array_equal(found.membership().micro_clusters, arrays["micro_clusters"])
+        assert len(found.rows) == 90
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
@@ -305,22 +308,6 @@ def test_rows_that_came_and_went_are_counted_in_parts(before: list[float], after
         patch.setattr(digests, "MOST_READ", 3)
         assert row_difference(old, new) == (came, went)
         assert count_twins(new) == len(after) - len(set(after))
-
-
-@settings(deadline=None)
-@given(ROWS, ROWS, st.integers(1, 40))
-def test_rows_are_found_at_their_place_or_the_first_that_is_the_same(
-    own: list[float], known: list[float], at_a_time: int
-) -> None:
-    wanted = [
-        place if known[place : place + 1] == [row] else known.index(row) if row in known else -1
-        for place, row in enumerate(own)
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digests, "MOST_COMPARED", at_a_time)
-        patch.setattr(digests, "MOST_READ", 3)
-        ours, theirs = (row_digests(np.array(rows).reshape(-1, 1)) for rows in (own, known))
-        assert places_of(ours, theirs).tolist() == wanted
 
 
 # --- labels ---
@@ -343,11 +330,15 @@ def test_a_large_table_gets_the_same_labels(
         monkeypatch.setattr(stream, "BLOCK", 97)
         with open_table(data, what.columns, drop=True, id_column=id_column) as table:
             assert isinstance(table, Streamed) == (largest == 10)
-            tallies.append(write_labels(labels_of(table, model, data), tmp_path / "labels.csv", id_column or "row"))
+            tallies.append(write_labels(labels_of(table, model), tmp_path / "labels.csv", id_column or "row"))
         written.append((tmp_path / "labels.csv").read_text(encoding="utf-8"))
     assert written[0] == written[1]
     assert tallies[0] == tallies[1]
-    assert (tallies[0].rows, tallies[0].summarised, tallies[0].others, tallies[0].without) == (92, 89, 1, 2)
+    assert (tallies[0].rows, tallies[0].without) == (92, 2)
+    labels, _ = label(as_table(read_raw(data), what.columns, drop=True).rows, model)
+    told = [line.split(",")[1] for line in written[0].splitlines()[1:]]
+    assert [int(cluster) for cluster in told if cluster] == labels.tolist()
+    assert tallies[0].clusters == set(labels.tolist())
     assert {path.name for path in tmp_path.iterdir()} == {"data.csv", "east.summary", "labels.csv", ".goldfc", "b"}
 
 

@@ -9,21 +9,15 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
-from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.site import draft_summary, keep_membership, label_table
-from goldfc.byfile.tables import as_table, read_raw
 from goldfc.flower.kit import QUIET
 from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.message import Model
-from sites import agreement, rows_of, write_agreement
+from sites import rows_of, write_agreement
 
 BIN = Path(sys.executable).parent
 GOLDFC = (sys.executable, "-c", "import goldfc.cli.live; from goldfc.cli import main; main()")
@@ -182,7 +176,6 @@ def commands_of(home: str, *programs: str) -> Iterator[tuple[int, str]]:
 @contextmanager
 def running(folder: Path, **options: object) -> Iterator[Loopback]:
     """A federation that is over when the test is, with no process left."""
-    compile_kernels()
     here = Loopback(folder, **options)  # type: ignore[arg-type]
     try:
         yield here
@@ -194,20 +187,6 @@ def running(folder: Path, **options: object) -> Iterator[Loopback]:
             for pid, _ in here.left_behind():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-
-
-@cache
-def compile_kernels() -> None:
-    """Once, on disk: else all nodes would do it at the same time, and none would answer for a long while."""
-    what, models = agreement(), list[Model]()
-    with tempfile.TemporaryDirectory() as folder:
-        data = [write_site(Path(folder) / name, number, what) for number, name in enumerate("ab")]
-        tables = [as_table(read_raw(path), what.columns) for path in data]
-        drafts = [draft_summary(table, path.parent.name, what, path) for table, path in zip(tables, data, strict=True)]
-        for draft, path in zip(drafts, data, strict=True):
-            keep_membership(draft, path)
-        fuse_files([draft.summary for draft in drafts], what, 3, models.append)
-        label_table(tables[0], models[0], data[0])
 
 
 def write_site(folder: Path, number: int, what: Agreement, n_rows: int = 120) -> Path:

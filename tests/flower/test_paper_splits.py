@@ -14,7 +14,7 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 from flower.loopback import CONNECTION, GOLDFC, Loopback, running
 from goldfc.bench.cases import split_of
 from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.site import draft_summary, keep_membership, label_table, labels_text
+from goldfc.byfile.site import draft_summary, header_text, label_table, lines_text
 from goldfc.byfile.tables import as_table, read_raw
 from goldfc.flower.kit import write_kit
 from goldfc.protocol.agreement import Agreement
@@ -52,10 +52,9 @@ def in_one_process(tables: dict[str, Path], what: Agreement, n_clusters: int) ->
     drafts, models = {}, list[Model]()
     for name, data in tables.items():
         drafts[name] = draft_summary(as_table(read_raw(data), what.columns), name, what, data)
-        keep_membership(drafts[name], data)
     fuse_files([draft.summary for draft in drafts.values()], what, n_clusters, models.append)
     labels = {
-        name: labels_text(label_table(as_table(read_raw(data), what.columns), models[0], data), "row")
+        name: header_text("row") + lines_text(label_table(as_table(read_raw(data), what.columns), models[0]))
         for name, data in tables.items()
     }
     return encode(models[0].to_message()), labels

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.exceptions import ConvergenceWarning
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
@@ -24,6 +25,7 @@ from goldfc.flower.records import SENTENCES, fingerprint
 from goldfc.flower.server_app import run_job
 from goldfc.protocol.agreement import Agreement, Limits, Site
 from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import decode, encode
 from sites import NAMES, Keys, agreement, bodies, write_agreement
 
@@ -109,6 +111,44 @@ def test_summaries_model_and_labels_are_those_of_a_federation_by_files(tmp_path:
         data = files / name / "data.csv"
         command("label", data, "--model", files / "global.model", "-o", files / f"{name}.csv")
         assert (files / f"{name}.csv").read_bytes() == (tmp_path / name / "data.labels.csv").read_bytes()
+
+
+@pytest.mark.parametrize("n_clusters", [3, None])
+def test_a_mixed_table_ends_as_by_files_too(tmp_path: Path, n_clusters: int | None) -> None:
+    ward = Column(name="ward", kind="category", categories=("a", "b", "c"))
+    what = agreement(columns=(*WHAT.columns, ward, Column(name="ill", kind="boolean")))
+    sites, files = {name: tmp_path / name / "data.csv" for name in NAMES}, tmp_path / "files"
+    for number, name in enumerate(NAMES):
+        rng = np.random.default_rng(number)
+        for folder in (tmp_path, files):
+            write_site(folder / name, number, WHAT)
+            write_agreement(folder / name, what)
+        _, *lines = sites[name].read_text(encoding="utf-8").splitlines()
+        more = [f"{line},{rng.choice(['a', 'b', 'c'])},{rng.choice(['yes', 'no'])}" for line in lines]
+        table = "\n".join(["age,pressure,ward,ill", *more])
+        for data in (sites[name], files / name / "data.csv"):
+            data.write_text(table, encoding="utf-8")
+    job = job_in(tmp_path, what, expect=4).model_copy(update={"clusters": n_clusters})
+    job.write(job.file)
+    run_job(grid_of([real(data=data, client=name) for name, data in sites.items()]), job)
+    assert (tmp_path / "server" / "global.model").read_bytes() == by_file(tmp_path, what, n_clusters)
+    for name in NAMES:
+        data = files / name / "data.csv"
+        command("summarize", data, "-o", files / f"{name}.summary")
+        kept = tmp_path / "server" / "accepted" / f"{name}.summary"
+        assert (files / f"{name}.summary").read_bytes() == kept.read_bytes()
+        command("label", data, "--model", tmp_path / "server" / "global.model", "-o", files / f"{name}.csv")
+        assert (files / f"{name}.csv").read_bytes() == (tmp_path / name / "data.labels.csv").read_bytes()
+
+
+def test_more_clusters_than_can_be_told_apart_end_in_fewer_and_a_warning(tmp_path: Path) -> None:
+    grid = grid_of(nodes_of(sites_in(tmp_path)))
+    job = job_in(tmp_path, WHAT, expect=4).model_copy(update={"clusters": 80})
+    job.write(job.file)
+    with pytest.warns(ConvergenceWarning, match="and 80 were asked for"):
+        result = run_job(grid, job)
+    assert 3 < len(result.model.centroids) < 80
+    assert status_in(tmp_path).labelled == NAMES
 
 
 def test_where_there_are_keys_everything_crosses_in_envelopes_and_the_model_is_the_same(tmp_path: Path) -> None:

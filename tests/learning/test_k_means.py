@@ -11,7 +11,6 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.learning import k_means
 from goldfc.learning.k_means import Points, fill, find_micro_clusters, k_means, nearest, product, sample, sums_by_label
 from strategies import blobs, rows, same_partition, seeds
 
@@ -45,7 +44,7 @@ def spread_inside(X: FloatArray, labels: RowLabels | IntArray) -> float:
 def small_samples() -> Iterator[None]:
     """Tables of a few hundred rows are large: they are sampled, and gone through twice."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(micro, "ROWS_AT_MOST", 12)
+        patch.setattr("goldfc.learning.k_means.ROWS_AT_MOST", 12)
         yield
 
 
@@ -247,7 +246,7 @@ def test_sums_by_label_are_those_of_a_loop(X: FloatArray, seed: int, count: int,
     labels, mass = rng.integers(count, size=len(X)), rng.uniform(0.5, 9.0, len(X))
     tolerance = {"rtol": 1e-12, "atol": 1e-12 * np.abs(X).max()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(micro, "MANY_NUMBERS", many)
+        patch.setattr("goldfc.learning.k_means.MANY_NUMBERS", many)
         weighted, plain = sums_by_label(X, labels, count, mass), sums_by_label(X, labels.astype(np.int32), count)
     np.testing.assert_allclose(weighted, sums_in_a_loop(X, labels, count, mass), **tolerance)
     np.testing.assert_allclose(plain, sums_in_a_loop(X, labels, count, np.ones(len(X))), **tolerance)

@@ -1,19 +1,30 @@
 """What a summary may hold: every refusal is a sentence, and what honest clients send is never refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from goldfc import Consensus, Summary, summarize
+from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
-from goldfc.learning.mixture import MOST_FEATURES_FOR_CORRELATIONS
+from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS
 from goldfc.protocol.message import LARGEST_MASS, Message, is_covariance
+from goldfc.protocol.terms import Column, Terms
 from strategies import rows, seeds
 
 MANY = MOST_FEATURES_FOR_CORRELATIONS + 1
+MIXED = Terms(
+    columns=(
+        Column(name="ward", kind="category", categories=("a", "b", "c")),
+        Column(name="age"),
+        Column(name="ill", kind="boolean"),
+        Column(name="weight"),
+    )
+)
+WITHOUT_NUMBERS = Terms(columns=tuple(column for column in MIXED.columns if column.kind != "number"))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +83,33 @@ def test_with_many_features_a_shape_is_variances() -> None:
         Summary("a", centroids, shape=np.full(MANY, -1.0))
 
 
+def test_a_shape_is_that_of_the_numbers_alone() -> None:
+    centroids = np.array([[0.5, 0.5, 0.0, 40.0, 1.0, 70.0], [0.0, 0.2, 0.8, 60.0, 0.0, 80.0]])
+    shape = np.array([[4.0, 1.0], [1.0, 9.0]])
+    np.testing.assert_array_equal(Summary("a", centroids, shape=shape, terms=MIXED).shape, shape)
+    with pytest.raises(BadMessage, match="must hold a shape of 2 x 2 numbers; it has 6 x 6"):
+        Summary("a", centroids, shape=np.eye(6), terms=MIXED)
+    np.testing.assert_array_equal(Summary("a", centroids, terms=MIXED).layout.numbers, [3, 5])
+
+
+def test_where_there_are_no_numbers_there_is_no_shape() -> None:
+    centroids = np.array([[0.5, 0.5, 0.0, 1.0], [0.0, 0.2, 0.8, 0.0]])
+    assert Summary("a", centroids, terms=WITHOUT_NUMBERS).shape is None
+    for shape in (np.eye(4), np.ones((1, 1)), np.empty((0, 0))):
+        with pytest.raises(BadMessage, match="'a' holds a shape, but no column of numbers"):
+            Summary("a", centroids, shape=shape, terms=WITHOUT_NUMBERS)
+    rows = np.eye(4)[np.random.default_rng(0).integers(4, size=60)]
+    summary, _ = summarize(rows, "a", OneShot().task, np.random.default_rng(0), terms=WITHOUT_NUMBERS)
+    assert summary.shape is None
+    assert "shape" not in summary.to_message().arrays
+
+
+def test_columns_that_make_other_features_are_told_before_anything_else() -> None:
+    summary = Summary("a", np.ones((2, 2)), np.array([1, 2]), np.eye(2))
+    with pytest.raises(BadMessage, match="has centroids of 2 features, but its columns make 6"):
+        replace(summary, terms=MIXED)
+
+
 def test_whole_masses_are_taken_in_any_kind_of_number() -> None:
     for mass in (np.array([3, 4], dtype=np.int32), np.array([3.0, 4.0]), np.array([3, 4], dtype=np.uint8)):
         taken = Summary("a", np.ones((2, 2)), mass).mass  # type: ignore[arg-type]
@@ -94,10 +132,22 @@ def test_a_covariance_is_one_in_all_units(scale: float) -> None:
     assert not is_covariance(dishonest)
 
 
+def test_of_several_covariances_each_must_be_one() -> None:
+    good = np.array([[2.0, 0.5], [0.5, 1.0]])
+    assert is_covariance(np.stack([good, 1e90 * good, np.zeros((2, 2))]))
+    for bad in ([[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.4, 1.0]]):
+        for place in range(3):
+            several = np.stack([good, good, good])
+            several[place] = bad
+            assert not is_covariance(several)
+    assert is_covariance(np.ones((5, 1, 1)))
+    assert not is_covariance(-np.ones((5, 1, 1)))
+
+
 @settings(max_examples=100, deadline=None)
 @given(X=rows(), seed=seeds)
 def test_what_an_honest_client_sends_is_never_refused(X: FloatArray, seed: int) -> None:
-    summary, _ = summarize(X, "a", Consensus().task, np.random.default_rng(seed))
+    summary, _ = summarize(X, "a", OneShot().task, np.random.default_rng(seed))
     back = Summary.from_message(summary.to_message())
     assert back.mass is not None
     assert back.shape is not None
@@ -109,6 +159,6 @@ def test_what_an_honest_client_sends_is_never_refused(X: FloatArray, seed: int) 
 def test_tiny_and_huge_rows_can_be_sent(size: float) -> None:
     for seed in range(10):
         X = np.random.default_rng(seed).normal(size=(seed + 2, 3)) * size
-        summary, _ = summarize(X, "a", Consensus().task, np.random.default_rng(seed))
+        summary, _ = summarize(X, "a", OneShot().task, np.random.default_rng(seed))
         assert summary.shape is not None
         assert np.isfinite(summary.shape).all()

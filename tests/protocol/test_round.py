@@ -1,36 +1,31 @@
 """One round in one process: what crosses, what stays, and what is refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from goldfc import (
-    Client,
-    Consensus,
-    Learning,
-    LocalPort,
-    Membership,
-    Model,
-    Remc,
-    Summary,
-    Task,
-    errors,
-    fuse,
-    label,
-    run_round,
-    summarize,
-)
+from goldfc import Client, LocalPort, Model, OneShot, Summary, Task, errors, fuse, label, run_round, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage, BadRows, BadSettings, GoldError
-from goldfc.protocol.label import predict
+from goldfc.learning.judge import KINDS
+from goldfc.learning.paper.competition import Learning
 from goldfc.protocol.federation import generator
-from goldfc.protocol.fusion import FUSIONS, Fusion, fusion_with
+from goldfc.protocol.fusion import rows_each
+from goldfc.protocol.label import predict
 from goldfc.protocol.message import Message
+from goldfc.protocol.paper import GoldClient, fuse_gold, run_gold
 
 NAMES = ("ward-b", "ward-a", "ward-c")
-both_fusions = pytest.mark.parametrize("fusion", [Consensus(), Remc()], ids=["consensus", "remc"])
+WAYS: dict[str, OneShot] = {
+    "any kind": OneShot(),
+    **{kind: OneShot(kinds=(kind,)) for kind in KINDS},
+    "as given": OneShot(scaling="given"),
+    "suppressed": OneShot(smallest=5, rows_each=rows_each(5)),
+}
+all_ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
 def rows_of(name: str) -> FloatArray:
@@ -42,8 +37,12 @@ def clients(names: tuple[str, ...] = NAMES) -> list[Client]:
     return [Client(name, rows_of(name), generator(0, "client", name)) for name in names]
 
 
-def summaries(fusion: Fusion) -> list[Summary]:
-    return [summarize(rows_of(name), name, fusion.task, generator(0, "client", name))[0] for name in NAMES]
+def gold_clients() -> list[GoldClient]:
+    return [GoldClient(name, rows_of(name), generator(0, "client", name)) for name in NAMES]
+
+
+def summaries(way: OneShot) -> list[Summary]:
+    return [summarize(rows_of(name), name, way.task, generator(0, "client", name))[0] for name in NAMES]
 
 
 def server() -> np.random.Generator:
@@ -58,23 +57,34 @@ def assert_same_model(one: Model, other: Model) -> None:
         np.testing.assert_array_equal(array, second.arrays[name], err_msg=name)
 
 
-@both_fusions
-def test_a_round_labels_every_row_at_its_client(fusion: Fusion) -> None:
+@all_ways
+def test_a_round_labels_every_row_at_its_client_by_the_model_alone(way: OneShot) -> None:
     sites = clients()
-    result = run_round(LocalPort(sites), 3, fusion, server())
+    result = run_round(LocalPort(sites), 3, way, server())
     for site in sites:
-        assert len(site.labels) == len(site.certainty) == 90
-        own = [client == site.name for client in result.model.micro_clients]
-        micro = site.membership.micro_clusters
-        np.testing.assert_array_equal(site.labels, result.model.micro_labels[own][micro])
-        np.testing.assert_array_equal(site.certainty, result.model.micro_certainty[own][micro])
+        assert len(site.labels) == len(site.certainty) == len(site.micro_clusters) == 90
+        labels, certainty = label(rows_of(site.name), result.model)
+        np.testing.assert_array_equal(site.labels, labels)
+        np.testing.assert_array_equal(site.certainty, certainty)
         assert ((site.certainty >= 0.0) & (site.certainty <= 1.0)).all()
+        # Clusters are far apart, so that rows are where their micro-clusters are.
+        np.testing.assert_array_equal(site.labels, result.model.labels_of(site.name)[site.micro_clusters])
     assert result.model.clients == ("ward-a", "ward-b", "ward-c")
 
 
+def test_in_the_papers_way_a_row_has_the_label_of_its_micro_cluster() -> None:
+    sites = gold_clients()
+    model = run_gold(LocalPort(sites), 3, Learning(), server()).model
+    for site in sites:
+        own = model.own(site.name)
+        np.testing.assert_array_equal(site.labels, model.micro_labels[own][site.micro_clusters])
+        np.testing.assert_array_equal(site.certainty, model.micro_certainty[own][site.micro_clusters])
+    assert_same_model(Model.from_message(model.to_message()), model)
+
+
 def test_every_client_answers_exactly_once_and_sends_only_centroids_the_papers_way() -> None:
-    port = LocalPort(clients())
-    result = run_round(port, 3, Remc(), server())
+    port = LocalPort(gold_clients())
+    result = run_gold(port, 3, Learning(), server())
     upward = [crossing for crossing in port.ledger.crossings if crossing.upward]
     assert sorted(crossing.client for crossing in upward) == sorted(NAMES)
     assert {crossing.kind for crossing in upward} == {"summary"}
@@ -84,16 +94,16 @@ def test_every_client_answers_exactly_once_and_sends_only_centroids_the_papers_w
         assert set(message.facts) == {"client"}
 
 
-def test_every_client_answers_exactly_once_and_sends_mass_and_shape_for_the_consensus() -> None:
+def test_every_client_answers_exactly_once_and_sends_mass_shape_and_moments() -> None:
     port = LocalPort(clients())
-    result = run_round(port, 3, Consensus(), server())
+    result = run_round(port, 3, OneShot(), server())
     upward = [crossing for crossing in port.ledger.crossings if crossing.upward]
     assert sorted(crossing.client for crossing in upward) == sorted(NAMES)
     assert {crossing.kind for crossing in upward} == {"summary"}
     for summary in result.summaries:
         message = summary.to_message()
-        assert set(message.arrays) == {"centroids", "mass", "shape"}
-        assert set(message.facts) == {"client"}
+        assert set(message.arrays) == {"centroids", "mass", "shape", "mean", "squares"}
+        assert set(message.facts) == {"client", "count"}
         assert message.arrays["shape"].shape == (3, 3)
         assert message.arrays["mass"].sum() == 90
         assert len(message.arrays["mass"]) == len(message.arrays["centroids"]) <= 90 // 5
@@ -102,71 +112,84 @@ def test_every_client_answers_exactly_once_and_sends_mass_and_shape_for_the_cons
 def test_centroid_mass_and_shape_are_those_of_the_rows() -> None:
     for name in NAMES:
         rows = rows_of(name)
-        summary, membership = summarize(rows, name, Consensus().task, generator(0, "client", name))
-        labels = membership.micro_clusters
+        summary, labels = summarize(rows, name, OneShot().task, generator(0, "client", name))
         np.testing.assert_array_equal(summary.mass, np.bincount(labels))
+        assert len(summary.centroids) == 90 // 5
         for number, centroid in enumerate(summary.centroids):
             np.testing.assert_allclose(centroid, rows[labels == number].mean(axis=0), rtol=1e-9)
         apart = rows - summary.centroids[labels]
         np.testing.assert_allclose(summary.shape, sum(np.outer(row, row) for row in apart) / 90, atol=1e-12)  # type: ignore[arg-type]
 
 
-@both_fusions
-def test_the_ledger_counts_what_the_messages_weigh(fusion: Fusion) -> None:
+@all_ways
+def test_the_ledger_counts_what_the_messages_weigh(way: OneShot) -> None:
     port = LocalPort(clients())
-    result = run_round(port, 3, fusion, server())
+    result = run_round(port, 3, way, server())
     numbers = sum(array.nbytes for summary in result.summaries for array in summary.to_message().arrays.values())
     assert port.ledger.bytes_up == sum(summary.to_message().nbytes for summary in result.summaries)
     assert numbers < port.ledger.bytes_up < numbers + 100 * len(NAMES)
-    down = fusion.task.to_message().nbytes + result.model.to_message().nbytes
+    down = way.task.to_message().nbytes + result.model.to_message().nbytes
     assert port.ledger.bytes_down == len(NAMES) * down
     assert port.ledger.downlinks == 2 * len(NAMES)
 
 
-@both_fusions
-def test_the_model_has_no_place_for_micro_centroids(fusion: Fusion) -> None:
-    message = fuse(summaries(fusion), 3, fusion, server()).to_message()
-    assert set(message.arrays) == {"centroids", "covariance", "reach", "micro_labels", "micro_certainty", "levels"}
+@pytest.mark.parametrize("kind", ["shared", "own", "the paper's"])
+def test_the_model_has_no_place_for_micro_centroids_where_clusters_are_told_by_their_means(kind: str) -> None:
+    way = WAYS.get(kind, OneShot(mass=False, shape=False, scaling="given"))
+    sent = summaries(way)
+    model = fuse(sent, 3, way, server()) if kind in WAYS else fuse_gold(sent, 3, Learning(), server())
+    message = model.to_message()
+    arrays = {"centroids", "cluster_mass", "covariance", "reach", "micro_labels", "micro_certainty", "levels"}
+    assert set(message.arrays) - {"mean", "squares"} == arrays
     assert message.arrays["centroids"].shape == (3, 3)
-    assert message.arrays["covariance"].shape == ((3,) if fusion.plain_distances else (3, 3))
-    assert message.arrays["reach"].shape == (3,)
-    sent = {tuple(centroid) for summary in summaries(fusion) for centroid in summary.centroids}
-    assert not sent & {tuple(centroid) for centroid in message.arrays["centroids"]}
+    assert message.arrays["covariance"].shape == {"shared": (3, 3), "own": (3, 3, 3)}.get(kind, (3,))
+    assert message.arrays["reach"].shape == message.arrays["cluster_mass"].shape == (3,)
+    known = {tuple(centroid) for summary in sent for centroid in summary.centroids}
+    assert not known & {tuple(centroid) for centroid in message.arrays["centroids"]}
 
 
 @pytest.mark.parametrize("n_clusters", [3, None])
-@both_fusions
-def test_order_of_arrival_changes_nothing(fusion: Fusion, n_clusters: int | None) -> None:
-    first = fuse(summaries(fusion), n_clusters, fusion, server())
+@all_ways
+def test_order_of_arrival_changes_nothing(way: OneShot, n_clusters: int | None) -> None:
+    first = fuse(summaries(way), n_clusters, way, server())
     assert (first.proposal is None) == (n_clusters is not None)
-    assert_same_model(first, fuse(summaries(fusion)[::-1], n_clusters, fusion, server()))
+    assert_same_model(first, fuse(summaries(way)[::-1], n_clusters, way, server()))
+    assert_same_model(first, fuse([summaries(way)[number] for number in (1, 2, 0)], n_clusters, way, server()))
 
 
-@both_fusions
-def test_number_of_threads_changes_nothing(fusion: Fusion) -> None:
-    alone, together = (run_round(LocalPort(clients(), n_jobs=n), None, fusion, server()).model for n in (1, 3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_order_of_arrival_changes_nothing_where_micro_clusters_are_merged(kind: Any) -> None:
+    way = OneShot(at_most=20, kinds=(kind,), mass_cap=0.9)
+    sent = summaries(way)
+    sent[1] = summarize(rows_of("ward-a")[:40], "ward-a", way.task, generator(1))[0]
+    assert_same_model(fuse(sent, 3, way, server()), fuse(sent[::-1], 3, way, server()))
+
+
+@all_ways
+def test_number_of_threads_changes_nothing(way: OneShot) -> None:
+    alone, together = (run_round(LocalPort(clients(), n_jobs=n), None, way, server()).model for n in (1, 3))
     assert_same_model(alone, together)
 
 
 def test_number_of_threads_of_the_libraries_changes_nothing() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1500, 60)) + 9.0 * rng.integers(3, size=(1500, 1))
-    fusion = Consensus(Learning(max_epochs=1), most=None, granularities=(1.0,), starts=2)
+    way = OneShot(most=300, starts=2)
     models = []
     for limit in (1, 2, 4):
         with threadpool_limits(limits=limit):
-            summary = summarize(rows, "a", fusion.task, generator(0, "client", "a"))[0]
-            models.append(fuse([summary], 3, fusion, server()))
-    assert len(models[0].micro_labels) > 100
+            summary = summarize(rows, "a", way.task, generator(0, "client", "a"))[0]
+            models.append(fuse([summary], 3, way, server()))
+    assert len(models[0].micro_labels) == 300
     for model in models[1:]:
         assert_same_model(models[0], model)
 
 
-@both_fusions
-def test_a_clients_summary_does_not_hang_on_who_else_takes_part(fusion: Fusion) -> None:
+@all_ways
+def test_a_clients_summary_does_not_hang_on_who_else_takes_part(way: OneShot) -> None:
     few = LocalPort(clients(("ward-a", "ward-c")))
     many = LocalPort(clients())
-    task = fusion.task.to_message()
+    task = way.task.to_message()
     one, other = few.ask(task)["ward-c"], many.ask(task)["ward-c"]
     assert set(one.arrays) == set(other.arrays)
     for name, array in one.arrays.items():
@@ -174,15 +197,16 @@ def test_a_clients_summary_does_not_hang_on_who_else_takes_part(fusion: Fusion) 
 
 
 @pytest.mark.parametrize("n_clusters", [3, None])
-@both_fusions
-def test_messages_survive_the_way_there_and_back(fusion: Fusion, n_clusters: int | None) -> None:
-    for task in (Task(Learning(0.1, 0.4, 7)), Task(Learning(), 30, 4, True, False), fusion.task):
+@all_ways
+def test_messages_survive_the_way_there_and_back(way: OneShot, n_clusters: int | None) -> None:
+    for task in (Task(), Task(30, 4, True, False, "ranges", 3), way.task):
         assert Task.from_message(task.to_message()) == task
-    summary = summaries(fusion)[0]
+    summary = summaries(way)[0]
     back_up = Summary.from_message(summary.to_message())
     for part in ("centroids", "mass", "shape"):
         np.testing.assert_array_equal(getattr(back_up, part), getattr(summary, part))
-    model = fuse(summaries(fusion), n_clusters, fusion, server())
+    assert back_up.to_message().digest == summary.to_message().digest
+    model = fuse(summaries(way), n_clusters, way, server())
     back = Model.from_message(model.to_message())
     assert_same_model(back, model)
     assert (back.clients, back.micro_counts, back.levels.n_clusters, back.proposal) == (
@@ -191,6 +215,28 @@ def test_messages_survive_the_way_there_and_back(fusion: Fusion, n_clusters: int
         model.levels.n_clusters,
         model.proposal,
     )
+    assert (back.kind, back.why, back.agreement) == (model.kind, model.why, model.agreement)
+
+
+@all_ways
+def test_what_came_in_messages_is_read_only_and_can_be_fused_as_it_is(way: OneShot) -> None:
+    sent = summaries(way)
+    received = [Summary.from_message(summary.to_message()) for summary in sent]
+    before = [summary.to_message().digest for summary in received]
+    assert not received[0].centroids.flags.writeable
+    assert_same_model(fuse(received, None, way, server()), fuse(sent, None, way, server()))
+    assert [summary.to_message().digest for summary in received] == before
+
+
+def test_rows_that_may_not_be_written_are_summarised_and_stay_as_they_are() -> None:
+    for way in (OneShot(), WAYS["suppressed"]):
+        rows = rows_of("ward-a")
+        rows.flags.writeable = False
+        summary, labels = summarize(rows, "a", way.task, generator(0))
+        same, again = summarize(rows_of("ward-a"), "a", way.task, generator(0))
+        assert summary.to_message().digest == same.to_message().digest
+        np.testing.assert_array_equal(labels, again)
+        np.testing.assert_array_equal(rows, rows_of("ward-a"))
 
 
 def test_the_two_sides_share_no_memory() -> None:
@@ -204,21 +250,21 @@ def test_the_two_sides_share_no_memory() -> None:
 
 def test_some_clients_can_be_asked_alone() -> None:
     port = LocalPort(clients())
-    assert set(port.ask(Task(Learning()).to_message(), ["ward-c"])) == {"ward-c"}
+    assert set(port.ask(Task().to_message(), ["ward-c"])) == {"ward-c"}
     assert port.ledger.uplinks == 1
 
 
 def test_progress_is_told_for_every_client() -> None:
     done: list[str] = []
-    LocalPort(clients(), on_answer=done.append).ask(Task(Learning()).to_message())
+    LocalPort(clients(), on_answer=done.append).ask(Task().to_message())
     assert sorted(done) == sorted(NAMES)
 
 
-@both_fusions
-def test_predict_takes_rows_that_took_no_part(fusion: Fusion) -> None:
-    model = fuse(summaries(fusion), 3, fusion, server())
+@all_ways
+def test_predict_takes_rows_that_took_no_part(way: OneShot) -> None:
+    model = fuse(summaries(way), 3, way, server())
     np.testing.assert_array_equal(predict(model, model.centroids), np.arange(3))
-    with pytest.raises(BadRows, match="made from 3 features, but the rows have 2"):
+    with pytest.raises(BadRows, match=r"made from 3 features, but the rows have the shape \(1, 2\)"):
         predict(model, np.zeros((1, 2)))
 
 
@@ -234,23 +280,24 @@ def test_predict_takes_rows_that_took_no_part(fusion: Fusion) -> None:
 )
 def test_rows_that_cannot_be_learned_from_are_refused_by_place(rows: FloatArray, sentence: str) -> None:
     with pytest.raises(BadRows, match=sentence):
-        summarize(rows, "a", Task(Learning()), generator(0))
+        summarize(rows, "a", Task(), generator(0))
 
 
-@both_fusions
-def test_summaries_that_do_not_fit_together_are_refused(fusion: Fusion) -> None:
-    rng = generator(0)
+def test_summaries_that_do_not_fit_together_are_refused() -> None:
+    rng, way = generator(0), OneShot()
     with pytest.raises(BadMessage, match="at least one client"):
-        fuse([], 2, fusion, rng)
+        fuse([], 2, way, rng)
     with pytest.raises(BadMessage, match="'a' sent two summaries"):
-        fuse([Summary("a", np.ones((2, 2)))] * 2, 2, fusion, rng)
+        fuse([Summary("a", np.ones((2, 2)))] * 2, 2, way, rng)
     with pytest.raises(BadMessage, match="'b' sent 3 features, client 'a' sent 2"):
-        fuse([Summary("a", np.ones((2, 2))), Summary("b", np.ones((2, 3)))], 2, fusion, rng)
+        fuse([Summary("a", np.ones((2, 2))), Summary("b", np.ones((2, 3)))], 2, way, rng)
     for bad in (0, -1, 2.5, "3"):
         with pytest.raises(BadSettings, match=r"n_clusters must be a whole number from 1 on, or None to have it prop"):
-            fuse([Summary("a", np.ones((2, 2)))], bad, fusion, rng)  # type: ignore[arg-type]
+            fuse([Summary("a", np.ones((2, 2)))], bad, way, rng)  # type: ignore[arg-type]
         with pytest.raises(BadSettings, match="n_clusters must be a whole number"):
-            run_round(LocalPort(clients()), bad, fusion, rng)  # type: ignore[arg-type]
+            run_round(LocalPort(clients()), bad, way, rng)  # type: ignore[arg-type]
+        with pytest.raises(BadSettings, match="n_clusters must be a whole number"):
+            run_gold(LocalPort(gold_clients()), bad, Learning(), rng)  # type: ignore[arg-type]
 
 
 def test_bad_summaries_are_refused() -> None:
@@ -263,11 +310,11 @@ def test_bad_summaries_are_refused() -> None:
         Summary("a", np.array([["x"]]))
 
 
-@both_fusions
-def test_whole_number_centroids_are_taken_as_the_numbers_they_are(fusion: Fusion) -> None:
+@all_ways
+def test_whole_number_centroids_are_taken_as_the_numbers_they_are(way: OneShot) -> None:
     centroids = np.random.default_rng(0).integers(9, size=(60, 2))
-    whole = fuse([Summary("a", centroids)], 2, fusion, generator(0))  # type: ignore[arg-type]
-    real = fuse([Summary("a", centroids.astype(float))], 2, fusion, generator(0))
+    whole = fuse([Summary("a", centroids)], 2, way, generator(0))  # type: ignore[arg-type]
+    real = fuse([Summary("a", centroids.astype(float))], 2, way, generator(0))
     np.testing.assert_array_equal(whole.centroids, real.centroids)
     assert whole.levels.n_clusters == real.levels.n_clusters
 
@@ -278,23 +325,39 @@ def test_messages_that_lack_something_are_refused() -> None:
     with pytest.raises(BadMessage, match="not as it should be"):
         Task.from_message(Message("summarize", facts={"speed": 3}))
     with pytest.raises(BadMessage, match="not as it should be"):
-        Task.from_message(Message("summarize", facts={**Task(Learning()).to_message().facts, "speed": 3}))
-    model = fuse(summaries(Consensus()), 3, Consensus(), server()).to_message()
-    for kept in (model.arrays, model.facts):
-        for missing in kept:
-            arrays = {name: array for name, array in model.arrays.items() if name != missing}
-            facts = {name: fact for name, fact in model.facts.items() if name != missing}
-            with pytest.raises(BadMessage, match=f"not as it should be: '{missing}'"):
-                Model.from_message(Message("model", arrays, facts))
+        Task.from_message(Message("summarize", facts={**Task().to_message().facts, "speed": 3}))
+    sent = summaries(OneShot(scaling="given"))
+    for way in (OneShot(scaling="given"), OneShot(scaling="given", kinds=("linked",))):
+        model = fuse(sent, 3, way, server()).to_message()
+        for kept in (model.arrays, model.facts):
+            for missing in kept:
+                arrays = {name: array for name, array in model.arrays.items() if name != missing}
+                facts = {name: fact for name, fact in model.facts.items() if name != missing}
+                with pytest.raises(BadMessage, match=f"not as it should be: '{missing}'"):
+                    Model.from_message(Message("model", arrays, facts))
     with pytest.raises(BadMessage, match="There is no client 'ward-x'"):
-        LocalPort(clients()).ask(Task(Learning()).to_message(), ["ward-x"])
+        LocalPort(clients()).ask(Task().to_message(), ["ward-x"])
+
+
+def test_models_that_do_not_fit_together_are_refused_in_one_process_too() -> None:
+    model = fuse(summaries(OneShot()), 3, WAYS["shared"], server())
+    for changes, rule in (
+        ({"kind": "round"}, "its kind of cluster is known"),
+        ({"kind": "own"}, "the covariance is that of its numbers and its kind"),
+        ({"kind": "linked"}, "it has prototypes if it is linked, and only then"),
+        ({"mass": np.array([1.0, 2.0, 0.0])}, "masses of clusters are above 0"),
+        ({"agreement": 1.5}, "agreement lies between 0 and 1"),
+        ({"reach": np.array([1.0, 2.0])}, "there is one reach and one mass per cluster"),
+    ):
+        with pytest.raises(BadMessage, match=f"The model does not fit together: {rule}"):
+            Model.from_message(replace(model, **changes).to_message())
 
 
 def test_messages_out_of_turn_are_refused() -> None:
-    site = clients()[0]
-    model = fuse(summaries(Consensus()), 3, Consensus(), server())
-    with pytest.raises(BadMessage, match="has not summarised its rows yet"):
-        site.answer(model.to_message())
+    site, gold = clients()[0], gold_clients()[0]
+    for one in (site, gold):
+        with pytest.raises(BadMessage, match="has not summarised its rows yet"):
+            _ = one.micro_clusters
     with pytest.raises(BadMessage, match="has not received a model yet"):
         _ = site.labels
     with pytest.raises(BadMessage, match="has not received a model yet"):
@@ -302,55 +365,65 @@ def test_messages_out_of_turn_are_refused() -> None:
     with pytest.raises(BadMessage, match="no answer to a message of kind 'gossip'"):
         site.answer(Message("gossip"))
     with pytest.raises(BadMessage, match="Expected a message of kind 'model', got 'summarize'"):
-        Model.from_message(Task(Learning()).to_message())
+        Model.from_message(Task().to_message())
+    with pytest.raises(BadMessage, match="no answer to a message of kind 'summarize'"):
+        gold.answer(Task().to_message())
 
 
-@both_fusions
-def test_a_model_of_other_clients_is_refused(fusion: Fusion) -> None:
-    model = fuse(summaries(fusion), 3, fusion, server())
+def test_who_took_no_part_can_label_by_a_model_but_has_no_micro_clusters_in_it() -> None:
+    model = fuse(summaries(OneShot()), 3, OneShot(), server())
+    stranger = Client("ward-x", rows_of("ward-x"), generator(0, "client", "ward-x"))
+    stranger.answer(model.to_message())
+    np.testing.assert_array_equal(stranger.labels, label(rows_of("ward-x"), model)[0])
     with pytest.raises(BadMessage, match="'ward-x' took no part in this model; its clients are ward-a, ward-b, ward-c"):
-        label(Membership("ward-x", np.array([0]), model.digests[0]), model)
-    with pytest.raises(BadMessage, match="made from another summary"):
-        label(Membership("ward-a", np.array([0]), model.digests[1]), model)
+        model.labels_of("ward-x")
+    with pytest.raises(BadMessage, match="'ward-x' took no part in this model"):
+        GoldClient("ward-x", rows_of("ward-x"), generator(0)).answer(model.to_message())
+
+
+def test_a_second_model_replaces_the_labels_of_the_first() -> None:
+    site = clients()[0]
+    for n_clusters in (3, 2):
+        model = fuse(summaries(OneShot()), n_clusters, OneShot(), server())
+        site.answer(model.to_message())
+        np.testing.assert_array_equal(site.labels, label(rows_of(site.name), model)[0])
+        np.testing.assert_array_equal(site.certainty, label(rows_of(site.name), model)[1])
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"most": 0}, "most must be a whole number from 1 on, or None for no limit, got 0"),
-        ({"most": 2.5}, "most must be a whole number from 1 on, or None for no limit, got 2.5"),
+        ({"most": 0}, "most must be a whole number from 1 on, got 0"),
+        ({"most": 2.5}, "most must be a whole number from 1 on, got 2.5"),
+        ({"most": None}, "most must be a whole number from 1 on, got None"),
+        ({"smallest": 0}, "smallest must be a whole number from 1 on, got 0"),
+        ({"scaling": "own"}, "scaling must be one of pooled, ranges, given, got 'own'"),
         ({"rows_each": 0}, "rows_each must be a whole number from 1 on, got 0"),
         ({"rows_each": None}, "rows_each must be a whole number from 1 on, got None"),
     ],
 )
 def test_tasks_that_nobody_could_do_are_refused(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadSettings, match=sentence):
-        Task(Learning(), **settings)
-    facts = {**Task(Learning()).to_message().facts, **settings}
+        Task(**settings)
+    facts = {**Task().to_message().facts, **settings}
     with pytest.raises(BadSettings, match=sentence):
         Task.from_message(Message("summarize", facts=facts))
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 4, 5, 9, 40, 300])
-@pytest.mark.parametrize(("most", "rows_each"), [(None, 1), (None, 5), (7, 1), (7, 5), (1, 1), (100, 1000)])
-def test_no_client_has_more_micro_clusters_than_the_task_allows(n_rows: int, most: int | None, rows_each: int) -> None:
-    task = Task(Learning(max_epochs=2), most, rows_each, mass=True)
+@pytest.mark.parametrize(("most", "rows_each"), [(1000, 1), (1000, 5), (7, 1), (7, 5), (1, 1), (100, 1000)])
+def test_a_client_has_as_many_micro_clusters_as_the_task_allows(n_rows: int, most: int, rows_each: int) -> None:
+    task = Task(most, rows_each)
     rows = np.random.default_rng(n_rows).normal(size=(n_rows, 2))
-    summary, membership = summarize(rows, "a", task, generator(0))
-    assert 1 <= len(summary.centroids) <= max(1, min(most or n_rows, n_rows // rows_each))
-    np.testing.assert_array_equal(summary.mass, np.bincount(membership.micro_clusters))
+    summary, labels = summarize(rows, "a", task, generator(0))
+    assert len(summary.centroids) == task.limit(n_rows) == max(1, min(most, n_rows // rows_each))
+    np.testing.assert_array_equal(summary.mass, np.bincount(labels))
     for number, centroid in enumerate(summary.centroids):
-        np.testing.assert_allclose(centroid, rows[membership.micro_clusters == number].mean(axis=0), atol=1e-12)
+        np.testing.assert_allclose(centroid, rows[labels == number].mean(axis=0), atol=1e-12)
 
 
-def test_fusions_go_by_name_and_take_the_settings_of_learning() -> None:
-    assert set(FUSIONS) == {"consensus", "remc"}
-    usual = {"learning_rate": 0.05, "initial_fraction": 0.5}
-    assert fusion_with("consensus", **usual, max_epochs=None) == Consensus()
-    assert fusion_with("remc", **usual, max_epochs=None) == Remc()
-    assert fusion_with("remc", learning_rate=0.1, initial_fraction=0.2, max_epochs=3).learning == Learning(0.1, 0.2, 3)
-    with pytest.raises(BadSettings, match="fusion must be one of consensus, remc, got 'average'"):
-        fusion_with("average", **usual, max_epochs=None)
+def test_where_there_is_a_smallest_number_of_rows_there_are_more_rows_for_each() -> None:
+    assert [rows_each(smallest) for smallest in (1, 2, 3, 5, 10, 100)] == [5, 5, 5, 8, 16, 160]
 
 
 def test_names_are_unique_in_a_federation() -> None:

@@ -23,7 +23,7 @@ from goldfc.learning.levels import Levels
 from goldfc.learning.moments import Moments
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.protocol import wire
-from goldfc.protocol.message import Message, canonical_json
+from goldfc.protocol.message import Message, Prototypes, canonical_json
 from goldfc.protocol.terms import UNNAMED, Column, Terms
 
 NAME = "ward-a.goldfc"
@@ -33,20 +33,25 @@ TERMS = Terms(
     columns=(
         Column(name="Größe", unit="cm", range=(0.0, 250.0)),
         Column(name="smokes", kind="boolean"),
+        Column(name="weight", unit="kg"),
     ),
 )
 SUMMARY = Summary(
     "ward-a",
-    np.array([[150.0, 0.25], [170.5, 0.5], [185.0, 0.75]]),
+    np.array([[150.0, 0.25, 50.0], [170.5, 0.5, 70.0], [185.0, 0.75, 90.0]]),
     mass=np.array([5, 10, 5]),
-    shape=np.array([[4.0, 0.1], [0.1, 0.2]]),
-    moments=Moments(20.0, np.array([169.0, 0.5]), np.array([3000.0, 4.0])),
+    shape=np.array([[4.0, 0.5], [0.5, 9.0]]),
+    moments=Moments(20.0, np.array([169.0, 0.5, 70.0]), np.array([3200.0, 4.0, 4200.0])),
     smallest=5,
     terms=TERMS,
 )
+COVARIANCE = np.array([[4.0, 0.5], [0.5, 9.0]])
 MODEL = Model(
-    centroids=np.array([[150.0, 0.25], [178.0, 0.5]]),
-    covariance=np.array([[4.0, 0.1], [0.1, 0.2]]),
+    kind="shared",
+    why="clusters that are all stretched alike fit best",
+    centroids=np.array([[150.0, 0.25, 50.0], [178.0, 0.5, 80.0]]),
+    mass=np.array([15.0, 25.0]),
+    covariance=COVARIANCE,
     reach=np.array([3.0, 4.0]),
     clients=("ward-a", "ward-b"),
     micro_counts=(3, 1),
@@ -54,18 +59,31 @@ MODEL = Model(
     micro_certainty=np.array([1.0, 0.5, 0.75, 1.0]),
     levels=Levels(np.array([[0, 0], [1, 1], [2, 1], [0, 0]]), (3, 2)),
     digests=("0" * 32, "f" * 32),
+    agreement=0.875,
     proposal=Proposal((1, 2), (-3.5, -2.0), (Candidate(2, "the best balance of fit and simplicity"),)),
-    moments=Moments(40.0, np.array([169.0, 0.5]), np.array([6000.0, 8.0])),
+    moments=Moments(40.0, np.array([169.0, 0.5, 70.0]), np.array([6400.0, 8.0, 8400.0])),
     terms=TERMS,
 )
-MESSAGES = {"summary": SUMMARY.to_message(), "model": MODEL.to_message()}
+OWN = replace(MODEL, kind="own", covariance=np.stack([COVARIANCE, 2.0 * np.eye(2)]))
+PROTOTYPES = Prototypes(
+    np.array([[148.0, 0.25, 49.0], [152.0, 0.25, 51.0], [178.0, 0.5, 80.0]]),
+    np.array([0, 0, 1]),
+    np.array([10.0, 5.0, 25.0]),
+)
+LINKED = replace(MODEL, kind="linked", prototypes=PROTOTYPES)
+MESSAGES = {
+    "summary": SUMMARY.to_message(),
+    "model": MODEL.to_message(),
+    "model of its own forms": OWN.to_message(),
+    "linked model": LINKED.to_message(),
+}
 BODIES = {kind: wire.encode(message) for kind, message in MESSAGES.items()}
 ONE_WAY = "not written in the one way that its content is written in"
 NO_MESSAGE = "this is no goldfc message: it does not begin like one"
 DISAGREE = "its arrays and its header disagree"
 NO_JSON = "its header is no valid JSON"
 
-both_kinds = pytest.mark.parametrize("kind", ["summary", "model"])
+all_kinds = pytest.mark.parametrize("kind", list(MESSAGES))
 Edit = Callable[[dict[str, Any]], object]
 
 
@@ -118,7 +136,13 @@ def with_facts(edit: Edit, kind: str = "summary") -> bytes:
 def with_arrays(kind: str = "summary", /, **arrays: Any) -> bytes:
     """A message with other arrays, written as they should be."""
     new = {**MESSAGES[kind].arrays, **{name: np.asarray(array, dtype=float) for name, array in arrays.items()}}
-    return wire.encode(Message(kind, new, MESSAGES[kind].facts))
+    return wire.encode(Message(MESSAGES[kind].kind, new, MESSAGES[kind].facts))
+
+
+def without_arrays(kind: str, *names: str) -> bytes:
+    """A message that lacks some arrays, else written as it should be."""
+    left = {name: array for name, array in MESSAGES[kind].arrays.items() if name not in names}
+    return wire.encode(Message(MESSAGES[kind].kind, left, MESSAGES[kind].facts))
 
 
 def in_column(**values: Any) -> Edit:
@@ -152,7 +176,7 @@ def names_in(folder: Path) -> list[str]:
 # --- the one way in which content is written
 
 
-@both_kinds
+@all_kinds
 def test_bytes_come_back_as_the_same_bytes(kind: str, tmp_path: Path) -> None:
     path = tmp_path / NAME
     path.write_bytes(BODIES[kind])
@@ -161,10 +185,10 @@ def test_bytes_come_back_as_the_same_bytes(kind: str, tmp_path: Path) -> None:
     assert wire.encode(read(path).to_message()) == BODIES[kind]
 
 
-@both_kinds
+@all_kinds
 def test_a_message_comes_back_with_all_that_it_said(kind: str) -> None:
     sent, back = MESSAGES[kind], wire.decode(BODIES[kind])
-    assert back.kind == kind
+    assert back.kind == sent.kind
     assert back.facts == sent.facts
     assert set(back.arrays) == set(sent.arrays)
     for name, array in sent.arrays.items():
@@ -172,7 +196,7 @@ def test_a_message_comes_back_with_all_that_it_said(kind: str) -> None:
     assert back.digest == sent.digest
 
 
-@both_kinds
+@all_kinds
 def test_the_order_in_which_content_was_put_together_does_not_change_the_bytes(kind: str) -> None:
     def shuffled(value: Any) -> Any:
         if isinstance(value, dict):
@@ -183,7 +207,7 @@ def test_the_order_in_which_content_was_put_together_does_not_change_the_bytes(k
     for seed in range(20):
         rng = np.random.default_rng(seed)
         arrays = {name: message.arrays[name] for name in rng.permutation(sorted(message.arrays))}
-        assert wire.encode(Message(kind, arrays, shuffled(dict(message.facts)))) == BODIES[kind]
+        assert wire.encode(Message(message.kind, arrays, shuffled(dict(message.facts)))) == BODIES[kind]
 
 
 @pytest.mark.parametrize("dtype", [">f8", "<f8", "longdouble"])
@@ -202,7 +226,7 @@ def test_parts_that_a_client_withholds_are_not_there() -> None:
 
 def test_a_message_that_says_of_no_federation_where_it_belongs_does_not_cross() -> None:
     with pytest.raises(BadMessage, match=r"terms: Field required"):
-        wire.decode(wire.encode(replace(SUMMARY, terms=UNNAMED).to_message()))
+        wire.decode(wire.encode(replace(SUMMARY, shape=None, terms=UNNAMED).to_message()))
 
 
 def test_nothing_is_written_that_would_be_too_large_to_be_read() -> None:
@@ -222,8 +246,7 @@ WRITTEN_OTHERWISE = {
     "a whole number for a real one": lambda: with_inner(lambda text: text.replace("250.0", "250")),
     "a text for a number": lambda: with_facts(in_column(range=["0.0", "250.0"])),
     "yes for a number": lambda: with_facts(in_column(range=[True, 250.0])),
-    "yes for the format": lambda: with_facts(lambda facts: facts.update(format=True)),
-    "a real number for the format": lambda: with_facts(lambda facts: facts.update(format=1.0)),
+    "a real number for the format": lambda: with_facts(lambda facts: facts.update(format=2.0)),
     "escaped letters": lambda: with_inner(lambda text: text.replace("ö", "\\u00f6")),
     "escaped letters outside": lambda: with_text(lambda text: text.replace("ö".encode(), b"\\u00f6")),
     "what is so anyway": lambda: with_facts(in_column(kind="number")),
@@ -234,6 +257,9 @@ WRITTEN_OTHERWISE = {
     "the facts behind the arrays": lambda: with_header(
         lambda header: header.update(__metadata__=header.pop("__metadata__"))
     ),
+    "a whole number for the agreement": lambda: with_facts(lambda facts: facts.update(agreement=1), "model"),
+    "yes for the agreement": lambda: with_facts(lambda facts: facts.update(agreement=True), "model"),
+    "a text for the agreement": lambda: with_facts(lambda facts: facts.update(agreement="0.875"), "model"),
     "a text for the count of a model": lambda: with_facts(lambda facts: facts.update(count="40.0"), "model"),
     "a text for evidence": lambda: with_facts(
         lambda facts: facts["proposal"].update(evidence=["-3.5", "-2.0"]), "model"
@@ -253,7 +279,7 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     assert_refused(tmp_path, b"", "the file is empty")
 
 
-@both_kinds
+@all_kinds
 def test_a_message_cut_at_any_byte_is_refused(kind: str) -> None:
     for length in range(1, len(BODIES[kind])):
         with pytest.raises(BadMessage, match=f"^{NAME}: (this is no goldfc message|it is cut off|{DISAGREE})"):
@@ -273,7 +299,7 @@ def accepted(body: bytes) -> bool:
     return True
 
 
-@both_kinds
+@all_kinds
 def test_a_flipped_bit_is_refused_or_makes_another_good_message(kind: str) -> None:
     body = BODIES[kind]
     start = 8 * (len(body) - len(parts(body)[1]))
@@ -326,16 +352,17 @@ def test_files_of_another_kind_are_refused_and_never_unpacked(body: bytes, tmp_p
 @pytest.mark.parametrize(
     ("format_", "sentence"),
     [
-        (0, "is written in format 0 by an older goldfc, and this one reads format 1; use the same version at all sit"),
+        (1, "is written in format 1 by an older goldfc, and this one reads format 2; use the same version at all sit"),
         (-1, "is written in format -1 by an older goldfc"),
-        (2, "is written in format 2 by a newer goldfc, and this one reads format 1"),
+        (3, "is written in format 3 by a newer goldfc, and this one reads format 2"),
         (10**4000, "is written in format 10000000000000000000 by a newer goldfc"),
-        ("1", r"\(format: Input should be 1\)"),
-        (None, r"\(format: Input should be 1\)"),
-        (1e300, r"\(format: Input should be 1\)"),
+        (True, "is written in format True by an older goldfc"),
+        ("2", r"\(format: Input should be 2\)"),
+        (None, r"\(format: Input should be 2\)"),
+        (1e300, r"\(format: Input should be 2\)"),
     ],
 )
-@both_kinds
+@all_kinds
 def test_older_and_newer_formats_are_refused_by_their_number(
     kind: str, format_: Any, sentence: str, tmp_path: Path
 ) -> None:
@@ -343,7 +370,7 @@ def test_older_and_newer_formats_are_refused_by_their_number(
 
 
 def test_a_newer_format_may_have_anything_else_in_it(tmp_path: Path) -> None:
-    body = with_facts(lambda facts: facts.update(format=2, kind="whisper", new=[1]))
+    body = with_facts(lambda facts: facts.update(format=3, kind="whisper", new=[1]))
     assert_refused(tmp_path, body, "by a newer goldfc")
 
 
@@ -428,22 +455,22 @@ STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
         "it is cut off, or still being written",
     ),
     "header shorter than it is": (lambda: (100).to_bytes(8, "little") + BODIES["summary"][8:], NO_JSON),
-    "more rows than bytes": (lambda: shape_of_centroids(4, 2), DISAGREE),
-    "fewer rows than bytes": (lambda: shape_of_centroids(2, 2), DISAGREE),
-    "rows and columns the other way round": (
-        lambda: shape_of_centroids(2, 3),
-        "must hold one mass per micro-cluster, 2",
+    "more rows than bytes": (lambda: shape_of_centroids(4, 3), DISAGREE),
+    "fewer rows than bytes": (lambda: shape_of_centroids(2, 3), DISAGREE),
+    "other rows and columns of as many bytes": (
+        lambda: shape_of_centroids(1, 9),
+        "has centroids of 9 features, but its columns make 3",
     ),
     "no centroids in the table": (
-        lambda: shape_of_centroids(0, 2),
+        lambda: shape_of_centroids(0, 3),
         "its centroids must have at least one number in ev",
     ),
     "no features": (lambda: shape_of_centroids(3, 0), "its centroids must have at least one number in every direction"),
-    "k = -1": (lambda: shape_of_centroids(-1, 2), "its centroids must have at least one number in every direction"),
+    "k = -1": (lambda: shape_of_centroids(-1, 3), "its centroids must have at least one number in every direction"),
     "d = -1": (lambda: shape_of_centroids(3, -1), "its centroids must have at least one number in every direction"),
     "k = 2^32 - 1": (
-        lambda: shape_of_centroids(2**32 - 1, 2),
-        "it has 4294967295 centroids of 2 features; 20000 of 4096 are the limit",
+        lambda: shape_of_centroids(2**32 - 1, 3),
+        "it has 4294967295 centroids of 3 features; 20000 of 4096 are the limit",
     ),
     "d = 2^32 - 1": (
         lambda: shape_of_centroids(3, 2**32 - 1),
@@ -462,10 +489,10 @@ STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_header(lambda header: header["shape"].update(shape=[2**63, 2**63])),
         DISAGREE,
     ),
-    "k that is no number": (lambda: shape_of_centroids("3", 2), "its centroids must have at least one number in every"),
-    "k that is not whole": (lambda: shape_of_centroids(3.0, 2), "its centroids must have at least one number in every"),
-    "k that is yes": (lambda: shape_of_centroids(True, 2), "its centroids must have at least one number in every"),
-    "one dimension": (lambda: shape_of_centroids(6), "its centroids has 1 dimensions"),
+    "k that is no number": (lambda: shape_of_centroids("3", 3), "its centroids must have at least one number in every"),
+    "k that is not whole": (lambda: shape_of_centroids(3.0, 3), "its centroids must have at least one number in every"),
+    "k that is yes": (lambda: shape_of_centroids(True, 3), "its centroids must have at least one number in every"),
+    "one dimension": (lambda: shape_of_centroids(9), "its centroids has 1 dimensions"),
     "many dimensions": (lambda: shape_of_centroids(*[1] * 1000), "its centroids has 1000 dimensions"),
     "a million centroids": (
         lambda: wire.encode(Message("summary", {"centroids": np.zeros((10**6, 1))}, MESSAGES["summary"].facts)),
@@ -497,11 +524,11 @@ STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
         for dtype in ("F16", "BF16", "F32", "I64", "U8", "BOOL", ">f8", "f64", "F64 ", 64, None)
     },
     "real float16": (
-        lambda: bytes(save({"centroids": np.ones((3, 2), np.float16)}, parts(BODIES["summary"])[0]["__metadata__"])),
+        lambda: bytes(save({"centroids": np.ones((3, 3), np.float16)}, parts(BODIES["summary"])[0]["__metadata__"])),
         "its centroids must be 64-bit numbers",
     ),
     "real int64": (
-        lambda: bytes(save({"centroids": np.ones((3, 2), np.int64)}, parts(BODIES["summary"])[0]["__metadata__"])),
+        lambda: bytes(save({"centroids": np.ones((3, 3), np.int64)}, parts(BODIES["summary"])[0]["__metadata__"])),
         "its centroids must be 64-bit numbers",
     ),
     "bytes behind the end": (lambda: BODIES["summary"] + b"\0", DISAGREE),
@@ -565,7 +592,7 @@ STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
     "no kind": (lambda: with_facts(lambda facts: facts.pop("kind")), "its kind must be one of summary, model"),
     "a summary that says it is a model": (
         lambda: with_facts(lambda facts: facts.update(kind="model")),
-        r"its header is not as it should be \(clients: Field required\)",
+        r"its header is not as it should be \(cluster_kind: Field required\)",
     ),
     "no federation": (
         lambda: with_facts(lambda facts: facts["terms"].pop("federation")),
@@ -589,7 +616,7 @@ def test_bytes_that_are_put_together_wrongly_are_refused(
 # --- values
 
 
-@both_kinds
+@all_kinds
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_refused_in_every_array(kind: str, value: float, tmp_path: Path) -> None:
     for name, array in MESSAGES[kind].arrays.items():
@@ -600,7 +627,7 @@ def test_numbers_that_are_not_finite_are_refused_in_every_array(kind: str, value
         )
 
 
-@both_kinds
+@all_kinds
 def test_numbers_that_cannot_be_calculated_with_are_refused_in_every_array(kind: str, tmp_path: Path) -> None:
     for name, array in MESSAGES[kind].arrays.items():
         for value in (1e308, -1e308):
@@ -611,7 +638,7 @@ def test_numbers_that_cannot_be_calculated_with_are_refused_in_every_array(kind:
 
 VALUES = {
     "centroids of 1e308": (
-        {"centroids": np.full((3, 2), 1e308)},
+        {"centroids": np.full((3, 3), 1e308)},
         "centroids that are not finite numbers of at most 1e",
     ),
     "negative masses": ({"mass": [-5, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
@@ -621,14 +648,18 @@ VALUES = {
     "less than the privacy level": ({"mass": [4, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
     "too many masses": ({"mass": [5, 10, 5, 5]}, "must hold one mass per micro-cluster, 3"),
     "masses unlike the count": ({"mass": [500, 10, 5]}, "counts 20 rows, but its micro-clusters have 515"),
-    "a negative variance": ({"shape": [[-4.0, 0.0], [0.0, 0.2]]}, "a shape that no rows can have"),
-    "a correlation above 1": ({"shape": [[4.0, 2.0], [2.0, 0.2]]}, "a shape that no rows can have"),
-    "a shape that is not symmetric": ({"shape": [[4.0, 0.1], [0.2, 0.2]]}, "a shape that no rows can have"),
+    "a negative variance": ({"shape": [[-4.0, 0.0], [0.0, 9.0]]}, "a shape that no rows can have"),
+    "a correlation above 1": ({"shape": [[4.0, 7.0], [7.0, 9.0]]}, "a shape that no rows can have"),
+    "a shape that is not symmetric": ({"shape": [[4.0, 0.1], [0.2, 9.0]]}, "a shape that no rows can have"),
     "a shape out of all proportion": ({"shape": [[1e-280, 1e200], [1e200, 1e-280]]}, "a shape that no rows can have"),
-    "a shape of other features": ({"shape": np.eye(3)}, "must hold a shape of 2 x 2 numbers; it has 3 x 3"),
+    "a shape of all features": ({"shape": np.eye(3)}, "must hold a shape of 2 x 2 numbers; it has 3 x 3"),
+    "a shape of variances alone": ({"shape": [4.0, 9.0]}, "must hold a shape of 2 x 2 numbers; it has 2"),
     "a mean too few": ({"mean": [1.0]}, "must hold one mean and one M2 for every feature"),
-    "a negative M2": ({"squares": [-1.0, 1.0]}, "moments that are not finite, too large or negative"),
-    "centroids of other features": ({"centroids": np.ones((3, 3))}, "must hold a shape of 3 x 3 numbers"),
+    "a negative M2": ({"squares": [-1.0, 1.0, 1.0]}, "moments that are not finite, too large or negative"),
+    "centroids of other features": (
+        {"centroids": np.ones((3, 2))},
+        "has centroids of 2 features, but its columns make 3",
+    ),
 }
 
 
@@ -697,6 +728,46 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_arrays("model", covariance=[[1e-280, 1e200], [1e200, 1e-280]]),
         "the covariance is one that rows can have",
     ),
+    "the covariances of clusters, one of them none": (
+        lambda: with_arrays("model of its own forms", covariance=[COVARIANCE, [[1.0, 2.0], [2.0, 1.0]]]),
+        "the covariance is one that rows can have",
+    ),
+    "the covariances of clusters, one of them not symmetric": (
+        lambda: with_arrays("model of its own forms", covariance=[[[4.0, 0.5], [0.4, 9.0]], COVARIANCE]),
+        "the covariance is one that rows can have",
+    ),
+    "the covariances of clusters, one of them flat": (
+        lambda: with_arrays("model of its own forms", covariance=[COVARIANCE, np.ones((2, 2))]),
+        "distances can be told by the covariance",
+    ),
+    "the covariances of clusters, one without variance": (
+        lambda: with_arrays("model of its own forms", covariance=[COVARIANCE, [[1.0, 0.0], [0.0, 0.0]]]),
+        "variances and reaches are not negative",
+    ),
+    "the covariances of too many clusters": (
+        lambda: with_arrays("model of its own forms", covariance=[COVARIANCE] * 3),
+        "the covariance is that of its numbers and its kind",
+    ),
+    "one covariance, where each cluster has its own": (
+        lambda: with_arrays("model of its own forms", covariance=COVARIANCE),
+        "the covariance is that of its numbers and its kind",
+    ),
+    "variances alone, where each cluster has its own covariance": (
+        lambda: with_arrays("model of its own forms", covariance=[4.0, 9.0]),
+        "the covariance is that of its numbers and its kind",
+    ),
+    "a covariance of each cluster, where all share one": (
+        lambda: with_arrays("model", covariance=[COVARIANCE] * 2),
+        "the covariance is that of its numbers and its kind",
+    ),
+    "a covariance of each cluster, where rows lie around prototypes": (
+        lambda: with_arrays("linked model", covariance=[COVARIANCE] * 2),
+        "the covariance is that of its numbers and its kind",
+    ),
+    "a covariance in four dimensions": (
+        lambda: with_arrays("model of its own forms", covariance=np.ones((1, 2, 2, 2))),
+        "its covariance has 4 dimensions",
+    ),
     "no variance": (
         lambda: with_arrays("model", covariance=[0.0, 1.0]),
         "variances and reaches are not negative",
@@ -706,14 +777,115 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
         "distances can be told by the covariance",
     ),
     "a negative reach": (lambda: with_arrays("model", reach=[-1.0, 1.0]), "variances and reaches are not negative"),
-    "a reach too few": (lambda: with_arrays("model", reach=[1.0]), "there is one reach per cluster"),
-    "a covariance of other features": (
+    "a reach too few": (lambda: with_arrays("model", reach=[1.0]), "there is one reach and one mass per cluster"),
+    "a mass too many": (
+        lambda: with_arrays("model", cluster_mass=[1.0, 2.0, 3.0]),
+        "there is one reach and one mass per cluster",
+    ),
+    "a cluster without mass": (lambda: with_arrays("model", cluster_mass=[0.0, 1.0]), "masses of clusters are above 0"),
+    "a negative mass": (lambda: with_arrays("model", cluster_mass=[-1.0, 1.0]), "masses of clusters are above 0"),
+    "more mass than all rows have": (
+        lambda: with_arrays("model", cluster_mass=[1e16, 1.0]),
+        "masses of clusters are above 0",
+    ),
+    "no masses": (lambda: without_arrays("model", "cluster_mass"), "not as it should be: 'cluster_mass'"),
+    "a covariance of all features": (
         lambda: with_arrays("model", covariance=np.eye(3)),
-        "the covariance has its features",
+        "the covariance is that of its numbers and its kind",
     ),
     "centroids of other features": (
-        lambda: with_arrays("model", centroids=np.ones((2, 3))),
+        lambda: with_arrays("model", centroids=np.ones((2, 2))),
         "its columns make as many features",
+    ),
+    "a kind that nobody knows": (
+        lambda: with_facts(lambda facts: facts.update(cluster_kind="round"), "model"),
+        r"\(cluster_kind: Input should be 'shared', 'own' or 'linked'\)",
+    ),
+    "no kind of cluster": (
+        lambda: with_facts(lambda facts: facts.pop("cluster_kind"), "model"),
+        r"\(cluster_kind: Field required\)",
+    ),
+    "another kind than its covariance is for": (
+        lambda: with_facts(lambda facts: facts.update(cluster_kind="own"), "model"),
+        "the covariance is that of its numbers and its kind",
+    ),
+    "no reason": (lambda: with_facts(lambda facts: facts.pop("why"), "model"), r"\(why: Field required\)"),
+    "a reason that steers the terminal": (
+        lambda: with_facts(lambda facts: facts.update(why="\x1b[2J\u202e"), "model"),
+        r"\(why: must be printable",
+    ),
+    "a reason without end": (
+        lambda: with_facts(lambda facts: facts.update(why="so " * 100 + "on"), "model"),
+        r"\(why: String should have at most 200 characters\)",
+    ),
+    "more than all agree": (
+        lambda: with_facts(lambda facts: facts.update(agreement=1.5), "model"),
+        r"\(agreement: Input should be less than or equal to 1\)",
+    ),
+    "less than nobody agrees": (
+        lambda: with_facts(lambda facts: facts.update(agreement=-0.5), "model"),
+        r"\(agreement: Input should be greater than or equal to 0\)",
+    ),
+    "prototypes of clusters that need none": (
+        lambda: with_arrays(
+            "model", prototypes=PROTOTYPES.points, prototype_labels=PROTOTYPES.labels, prototype_mass=PROTOTYPES.mass
+        ),
+        "it has prototypes if it is linked, and only then",
+    ),
+    "no prototypes": (
+        lambda: without_arrays("linked model", "prototypes", "prototype_labels", "prototype_mass"),
+        "it has prototypes if it is linked, and only then",
+    ),
+    **{
+        f"no {name}": (
+            lambda name=name: without_arrays("linked model", name),  # type: ignore[misc]
+            f"not as it should be: '{name}'",
+        )
+        for name in ("prototypes", "prototype_labels", "prototype_mass")
+    },
+    "half a label of a prototype": (
+        lambda: with_arrays("linked model", prototype_labels=[0, 0.5, 1]),
+        "labels that are not whole numbers",
+    ),
+    "a prototype of no cluster": (
+        lambda: with_arrays("linked model", prototype_labels=[0, 1, 2]),
+        "every cluster has its prototypes",
+    ),
+    "a cluster without prototypes": (
+        lambda: with_arrays("linked model", prototype_labels=[0, 0, 0]),
+        "every cluster has its prototypes",
+    ),
+    "prototypes in disorder": (
+        lambda: with_arrays("linked model", prototype_labels=[0, 1, 0]),
+        "every cluster has its prototypes",
+    ),
+    "a label of a prototype too few": (
+        lambda: with_arrays("linked model", prototype_labels=[0, 1]),
+        "every cluster has its prototypes",
+    ),
+    "prototypes of other features": (
+        lambda: with_arrays("linked model", prototypes=PROTOTYPES.points[:, :2]),
+        "every cluster has its prototypes",
+    ),
+    "prototypes far beyond the stars": (
+        lambda: with_arrays("linked model", prototypes=1e99 * PROTOTYPES.points),
+        "every cluster has its prototypes",
+    ),
+    "a prototype without mass": (
+        lambda: with_arrays("linked model", prototype_mass=[10.0, 0.0, 25.0]),
+        "every cluster has its prototypes",
+    ),
+    "a prototype with negative mass": (
+        lambda: with_arrays("linked model", prototype_mass=[10.0, -5.0, 25.0]),
+        "every cluster has its prototypes",
+    ),
+    "a mass of a prototype too many": (
+        lambda: with_arrays("linked model", prototype_mass=[1.0, 1.0, 1.0, 1.0]),
+        "every cluster has its prototypes",
+    ),
+    "prototypes without end": (
+        lambda: with_arrays("linked model", prototypes=np.zeros((20_001, 3))),
+        "it has 20001 prototypes of 3 features; 20000 of 4096 are the limit",
     ),
     "a level too few": (
         lambda: with_arrays("model", levels=np.zeros((4, 1))),
@@ -740,10 +912,10 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
         "what is proposed has evidence",
     ),
     "moments of other features": (
-        lambda: with_arrays("model", mean=[1.0, 2.0, 3.0]),
+        lambda: with_arrays("model", mean=[1.0, 2.0]),
         "the pooled moments have its features",
     ),
-    "a negative M2": (lambda: with_arrays("model", squares=[-1.0, 1.0]), "the pooled moments are those of rows"),
+    "a negative M2": (lambda: with_arrays("model", squares=[-1.0, 1.0, 1.0]), "the pooled moments are those of rows"),
     "moments without a count": (
         lambda: with_facts(lambda facts: facts.pop("count"), "model"),
         "A model must hold all of count, mean and squares, or none of them",
@@ -821,7 +993,7 @@ PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
     "a million braces": (lambda: joined(('{"a":' * 200_000).encode(), b""), NO_JSON),
     "a million brackets inside": (lambda: with_inner(lambda _: f'{{"a":{NESTED}'), NO_JSON),
     "a megabyte integer outside": (
-        lambda: with_text(lambda text: text.replace(b'"shape":[3,2]', f'"shape":[{LONG},2]'.encode())),
+        lambda: with_text(lambda text: text.replace(b'"shape":[3,3]', f'"shape":[{LONG},3]'.encode())),
         NO_JSON,
     ),
     "a megabyte integer inside": (lambda: with_inner(lambda text: text.replace("20,", f"{LONG},", 1)), NO_JSON),

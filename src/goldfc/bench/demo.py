@@ -1,6 +1,6 @@
 """The demo: handwritten digits at eight sites that see parts of parts of the classes; one message from each.
 
-Nobody tells GOLD how many digits there are. What it is compared with is told.
+Nobody tells OneShot how many digits there are. What it is compared with is told.
 """
 
 import math
@@ -11,15 +11,18 @@ from typing import cast
 import numpy as np
 from sklearn.cluster import KMeans
 
-from goldfc import Client, Consensus, LocalPort, Model, Remc, Summary, fuse, label, run_round
+from goldfc import Client, LocalPort, Model, OneShot, Summary, fuse, run_round
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.datasets import Dataset, Split, load
 from goldfc.bench.degree import non_icd_degree
 from goldfc.bench.run import clients_of, gather
 from goldfc.bench.score import ari
 from goldfc.bench.split import simulate_split
+from goldfc.learning.paper.competition import Learning
 from goldfc.learning.proposal import Proposal
 from goldfc.protocol.federation import Ledger, generator
+from goldfc.protocol.label import predict
+from goldfc.protocol.paper import GoldClient, run_gold
 
 N_CLIENTS = 8
 DATASET = "digits"
@@ -32,8 +35,8 @@ class Scores:
     """The ARI of the same rows, labelled in five ways; nan where there is a single class, nothing to tell apart."""
 
     alone: float  # k-means at every site by itself, told the number of classes
-    together: float  # GOLD, with as many clusters as it proposes
-    told: float  # GOLD, told the number of classes
+    together: float  # OneShot, with as many clusters as it proposes
+    told: float  # OneShot, told the number of classes
     paper: float  # the paper's GOLD, told the number of classes
     pooled: float  # k-means on all rows in one place, told the number of classes
 
@@ -62,6 +65,7 @@ class Site:
     sizes: IntArray  # rows per micro-cluster; sent, as their mass
     micro_labels: IntArray  # global cluster per micro-cluster
     micro_certainty: FloatArray  # how sure that is, in [0, 1]
+    clusters: IntArray  # rows per global cluster
     bytes_up: int
     bytes_shape: int  # those of them that are the shape
     scores: Scores
@@ -77,6 +81,7 @@ class Demo:
     model: Model
     ledger: Ledger
     truth_by_cluster: IntArray  # rows per global cluster (down) and true class (across)
+    certainty_by_cluster: FloatArray  # of the rows in each, in the mean; nan where there are none
     sure: Hits
     unsure: Hits
     degree: float
@@ -102,26 +107,32 @@ class Demo:
         """How many clusters there may be; nobody said it, so there is one."""
         return cast(Proposal, self.model.proposal)
 
+    @property
+    def by_gaps(self) -> bool:
+        """Whether the evidence is how clear the gaps are: a single cluster has none, so 1 is not tried."""
+        return 1 not in self.proposal.n_clusters
+
 
 def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], None] | None = None) -> Demo:
-    """Cut digits into Non-ICD clients, run GOLD over them, and label the same rows in other ways to compare."""
+    """Cut digits into Non-ICD clients, run OneShot over them, and label the same rows in other ways to compare."""
     dataset = load(DATASET)
     split = simulate_split(dataset, N_CLIENTS, generator(seed, "simulator"))
     clients = clients_of(Client, split, seed)
     port = LocalPort(clients, n_jobs=n_jobs, on_answer=on_answer)
-    result = run_round(port, None, Consensus(), generator(seed, "server"))
+    result = run_round(port, None, OneShot(), generator(seed, "server"))
     summaries = {summary.client: summary for summary in result.summaries}
-    together = gather(clients, split)
+    together, certainty = gather(clients, split), certainty_of_rows(clients, split)
     labellings = {
         "alone": label_alone(split, dataset.n_clusters, seed),
         "together": together,
-        "told": label_if_told(result.summaries, clients, split, dataset.n_clusters, seed),
+        "told": label_if_told(result.summaries, split, dataset.n_clusters, seed),
         "paper": label_as_the_paper(split, dataset.n_clusters, seed),
         "pooled": k_means(split.X, dataset.n_clusters, seed),
     }
-    truth_by_cluster = count_truth(together, split.y, len(result.model.centroids), dataset.n_clusters)
+    n_clusters = len(result.model.centroids)
+    truth_by_cluster = count_truth(together, split.y, n_clusters, dataset.n_clusters)
     hit = truth_by_cluster.argmax(axis=1)[together] == split.y
-    sure = certainty_of_rows(clients, split) >= UNSURE
+    sure = certainty >= UNSURE
     return Demo(
         dataset=dataset,
         seed=seed,
@@ -131,6 +142,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
         model=result.model,
         ledger=port.ledger,
         truth_by_cluster=truth_by_cluster,
+        certainty_by_cluster=means_by_cluster(certainty, together, n_clusters),
         sure=Hits(int(sure.sum()), int(hit[sure].sum())),
         unsure=Hits(int((~sure).sum()), int(hit[~sure].sum())),
         degree=non_icd_degree(split.rows_per_client()),
@@ -156,21 +168,15 @@ def label_alone(split: Split, n_clusters: int, seed: int) -> IntArray:
     return labels
 
 
-def label_if_told(
-    summaries: Sequence[Summary], clients: Sequence[Client], split: Split, n_clusters: int, seed: int
-) -> IntArray:
-    """GOLD from the same summaries, had somebody said how many clusters there are."""
-    model = fuse(summaries, n_clusters, Consensus(), generator(seed, "server"))
-    labels = np.empty_like(split.y)
-    for client in clients:
-        labels[rows_of(client, split)] = label(client.membership, model)[0]
-    return labels
+def label_if_told(summaries: Sequence[Summary], split: Split, n_clusters: int, seed: int) -> IntArray:
+    """OneShot from the same summaries, had somebody said how many clusters there are."""
+    return predict(fuse(summaries, n_clusters, OneShot(), generator(seed, "server")), split.X)
 
 
 def label_as_the_paper(split: Split, n_clusters: int, seed: int) -> IntArray:
-    """GOLD as the paper has it: centroids alone, and REMC."""
-    clients = clients_of(Client, split, seed)
-    run_round(LocalPort(clients), n_clusters, Remc(), generator(seed, "server"))
+    """GOLD, the paper's method: competition at both ends, and centroids alone."""
+    clients = clients_of(GoldClient, split, seed)
+    run_gold(LocalPort(clients), n_clusters, Learning(), generator(seed, "server"))
     return gather(clients, split)
 
 
@@ -188,6 +194,13 @@ def count_truth(labels: IntArray, truth: IntArray, n_clusters: int, n_classes: i
     counts = np.zeros((n_clusters, n_classes), dtype=np.int64)
     np.add.at(counts, (labels, truth), 1)
     return counts
+
+
+def means_by_cluster(values: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
+    """The mean of the rows of every cluster; nan where there are none."""
+    count = np.bincount(labels, minlength=n_clusters)
+    total = np.bincount(labels, weights=values, minlength=n_clusters)
+    return np.where(count > 0, total / np.maximum(count, 1), math.nan)
 
 
 def certainty_of_rows(clients: Sequence[Client], split: Split) -> FloatArray:
@@ -219,9 +232,10 @@ def site_of(
         rows=len(own),
         truth=np.bincount(truth, minlength=split.y.max() + 1),
         centroids=summary.centroids,
-        sizes=np.bincount(client.membership.micro_clusters),
+        sizes=np.bincount(client.micro_clusters),
         micro_labels=model.labels_of(client.name),
         micro_certainty=model.micro_certainty[model.own(client.name)],
+        clusters=np.bincount(client.labels, minlength=len(model.centroids)),
         bytes_up=sum(c.nbytes for c in ledger.crossings if c.upward and c.client == client.name),
         bytes_shape=0 if summary.shape is None else summary.shape.nbytes,
         scores=scores_of(truth, {name: labels[own] for name, labels in labellings.items()}),

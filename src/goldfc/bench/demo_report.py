@@ -1,6 +1,7 @@
 """The demo as a page: one file that loads nothing from anywhere."""
 
 import base64
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -12,7 +13,15 @@ from goldfc._types import FloatArray
 from goldfc.bench.datasets import load
 from goldfc.bench.demo import UNSURE, Demo, Site
 from goldfc.drawings import draw_curve, draw_levels, templates
-from goldfc.learning.consensus import STARTS
+from goldfc.learning.judge import KINDS
+from goldfc.learning.mixture import MOST_FOR_OWN
+
+# What each kind of cluster is like, in words.
+WORDS = {
+    "shared": "all of one form, round or stretched",
+    "own": "each of its own form, round or stretched",
+    "linked": "of any form, with clear gaps between them",
+}
 
 
 @dataclass(frozen=True)
@@ -32,16 +41,16 @@ class Picture:
 
 @dataclass(frozen=True)
 class Card:
-    """A global cluster: its centroid as an image, who has rows in it, how sure that is, and what they truly are."""
+    """A global cluster: its centroid as an image, who has rows in it, how sure they are, and what they truly are."""
 
     number: int
     image: str
     rows: int
     micro_clusters: int
-    certainty: float  # mean by rows
+    certainty: float  # in the mean over its rows; nan where there are none
     sites: tuple[bool, ...]
     majority: str
-    share: float
+    share: float  # nan where there are no rows
 
 
 def write_report(demo: Demo, path: Path) -> None:
@@ -57,9 +66,9 @@ def write_report(demo: Demo, path: Path) -> None:
             cards_by_class=[[card for card in all_cards if card.majority == name] for name in demo.dataset.class_names],
             curve=draw_curve(demo.proposal, demo.dataset.n_clusters),
             tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
+            kinds=[(kind, WORDS[kind]) for kind in KINDS],
+            most_for_own=MOST_FOR_OWN,
             unsure=UNSURE,
-            starts=STARTS,
-            mixtures=STARTS * len(model.levels.n_clusters),
             n_features=demo.dataset.X.shape[1],
             micro_clusters=len(model.micro_labels),
             row_bytes=demo.rows * demo.dataset.X.shape[1] * 8,
@@ -83,19 +92,17 @@ def pictures(demo: Demo, site: Site) -> Iterator[Picture]:
 def cards(demo: Demo) -> Iterator[Card]:
     """The global clusters."""
     images = as_images(demo, demo.model.centroids)
-    sizes = np.concatenate([site.sizes for site in demo.sites])
-    certainty = np.concatenate([site.micro_certainty for site in demo.sites])
-    labels = np.concatenate([site.micro_labels for site in demo.sites])
     for number, truth in enumerate(demo.truth_by_cluster):
+        rows = int(truth.sum())
         yield Card(
             number=number,
             image=images[number],
-            rows=int(truth.sum()),
-            micro_clusters=int((labels == number).sum()),
-            certainty=float(np.average(certainty[labels == number], weights=sizes[labels == number])),
-            sites=tuple(bool((site.micro_labels == number).any()) for site in demo.sites),
-            majority=demo.dataset.class_names[truth.argmax()],
-            share=float(truth.max() / truth.sum()),
+            rows=rows,
+            micro_clusters=int((demo.model.micro_labels == number).sum()),
+            certainty=float(demo.certainty_by_cluster[number]),
+            sites=tuple(bool(site.clusters[number]) for site in demo.sites),
+            majority=demo.dataset.class_names[truth.argmax()] if rows else "",
+            share=float(truth.max() / rows) if rows else math.nan,
         )
 
 

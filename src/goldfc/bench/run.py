@@ -280,7 +280,8 @@ def run_jobs(jobs: Sequence[Job], rows: Rows, n_jobs: int, on_run: Callable[[Run
     In the end the file has them in this order, too, after whatever other rows it had. Rows of another version of goldfc
     are made anew. `on_run` hears of every run, those that were there already included.
     """
-    compilation.announce(compilation.LEARNING)  # here, because runs are made in processes of their own
+    if any(job.method.startswith("GOLD") for job in jobs):
+        compilation.announce(compilation.LEARNING)  # here, because runs are made in processes of their own
     rows.path.parent.mkdir(parents=True, exist_ok=True)
     wanted = {job.key: job for job in jobs}
     there = rows.read()

@@ -92,8 +92,8 @@ PAGE = """# Data larger than memory
 
 Made by `{command}`: a CSV file of {features} columns of numbers ({clusters} Gaussian clusters) is generated, summarised
 by `goldfc summarize` in a process of its own, and removed. Memory is the most that this process held (resident set), of
-which ~300 MB are Python and its libraries. The time includes compiling, learning, the audit, and writing what stays at
-the site; CPU time is told beside the time that went by, because other work may have been done on the {cores} cores.
+which ~250 MB are Python and its libraries. The time includes learning, the audit, and writing what stays at the site;
+CPU time is told beside the time that went by, because other work may have been done on the {cores} cores.
 
 | file | rows | peak memory | time | CPU time | file per second of time | micro-clusters |
 |---|---|---|---|---|---|---|

@@ -14,29 +14,31 @@ from statistics import fmean
 
 import numpy as np
 
-from goldfc._types import FloatArray
+from goldfc._types import FloatArray, RowLabels
 from goldfc.bench.cases import split_of
 from goldfc.bench.datasets import DATASETS, Split, load
+from goldfc.bench.methods.oneshot import OneShotMethod
 from goldfc.bench.run import Job, Run
 from goldfc.bench.score import ari
 from goldfc.byfile.folder import Folder, fuse_files
 from goldfc.errors import BadMessage
-from goldfc.learning.mixture import diagonal_of
+from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.protocol.agreement import Agreement, far_out
 from goldfc.protocol.audit import Audit, audit
-from goldfc.protocol.client import Membership, label, summarize
+from goldfc.protocol.client import summarize
 from goldfc.protocol.federation import generator
+from goldfc.protocol.label import predict
 from goldfc.protocol.message import LARGEST_MASS, Message, Summary
 from goldfc.protocol.rows import RowSource
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode, write_durably
 
-METHOD = "GOLD consensus"
+METHOD = OneShotMethod.name
 # What is compared: the data, and the settings.
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
-    "all rows scaled together (impossible)": ("", {}),
-    "own scale, pooled by the server": ("-raw", {"scaling": "own"}),
+    "all rows scaled together (impossible)": ("", {"scaling": "given"}),
+    "own scale, pooled by the server": ("-raw", {"scaling": "pooled"}),
     "by file: pooled scale, suppressed, capped": ("-raw", {"by_file": True}),
 }
 
@@ -90,11 +92,11 @@ def audit_of(rows: FloatArray) -> Audit:
     """At the default level."""
     what = agreement_for(rows.shape[1])
 
-    def make(part: FloatArray | RowSource) -> tuple[Summary, Membership]:
+    def make(part: FloatArray | RowSource) -> tuple[Summary, RowLabels]:
         return summarize(part, "a", what.way.task, generator(0, "client", "a"), terms=what.terms)
 
-    summary, membership = make(rows)
-    return audit(rows, summary, membership.micro_clusters, again=lambda part: make(part)[0], required=what.smallest)
+    summary, micro_clusters = make(rows)
+    return audit(rows, summary, micro_clusters, again=lambda part: make(part)[0], required=what.smallest)
 
 
 def agreement_for(n_features: int) -> Agreement:
@@ -112,18 +114,13 @@ class Federation:
     split: Split
     agreement: Agreement
     summaries: tuple[Summary, ...]
-    memberships: tuple[Membership, ...]
 
     def score(self, messages: Sequence[Summary | Message], without: int) -> float:
         """The ARI of the rows of all sites but one."""
         fitting = [summary for message in messages if (summary := self._taken(message)) is not None]
         model = fuse_files(fitting, self.agreement, len(np.unique(self.split.y)), lambda _: None)[0].model
-        truth, labels = [], []
-        for number, membership in enumerate(self.memberships):
-            if number != without:
-                truth.append(self.split.y[self.split.client == number])
-                labels.append(label(membership, model)[0])
-        return ari(np.concatenate(truth), np.concatenate(labels))
+        others = self.split.client != without
+        return ari(self.split.y[others], predict(model, self.split.X[others]))
 
     def keeps_out(self, others: Sequence[Summary], message: Summary | Message) -> bool:
         """Whether a message is refused, or left out when it comes to fusing."""
@@ -142,17 +139,17 @@ def digits_at_eight_sites(seed: int) -> Federation:
     split, complete = split_of("digits", f"non-icd-8-{seed}"), load("digits", standardize=False).X
     grey = np.round(split.X * complete.std(axis=0) + complete.mean(axis=0), 6)
     agreement = agreement_for(grey.shape[1])
-    pairs = [
+    summaries = tuple(
         summarize(
             grey[split.client == number],
             f"site-{number}",
             agreement.way.task,
             generator(seed, "client", f"site-{number}"),
             terms=agreement.terms,
-        )
+        )[0]
         for number in np.unique(split.client)
-    ]
-    return Federation(split, agreement, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
+    )
+    return Federation(replace(split, X=grey), agreement, summaries)
 
 
 def lie(summary: Summary, centroids: FloatArray, mass: FloatArray) -> Summary:

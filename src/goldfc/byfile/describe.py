@@ -77,7 +77,7 @@ def describe_model(model: Model) -> Iterator[Line]:
     yield from describe_terms(model.terms)
     yield "clusters", f"{len(model.centroids)}, made of {', '.join(map(str, sizes))} micro-clusters"
     yield "their kind", model.why
-    yield "certainty", f"{model.micro_certainty.mean():.2f} in the mean (1: all partitions agree)"
+    yield "certainty", f"of labels at most about {model.agreement:.2f}: so far what was tried agrees, of 1"
     parts = [f"{client} ({count})" for client, count in zip(model.clients, model.micro_counts, strict=True)]
     yield "sites", ", ".join(parts[:20]) + (f" and {len(parts) - 20} more" if len(parts) > 20 else "")
     if model.proposal is not None:

@@ -63,43 +63,32 @@ def row_difference(before: Digests, after: Digests) -> tuple[int, int]:
     """How many rows came and went."""
     came = went = 0
     for old, new in parts_of(before, after):
-        order, starts = sorted_runs(np.concatenate([old.pairs, new.pairs]))
-        balance = np.add.reduceat(np.where(order < len(old.pairs), -1, 1), starts)
+        order, starts = sorted_runs(np.concatenate([old, new]))
+        balance = np.add.reduceat(np.where(order < len(old), -1, 1), starts)
         came, went = came + int(balance[balance > 0].sum()), went - int(balance[balance < 0].sum())
     return came, went
 
 
 def count_twins(digests: Digests) -> int:
     """How many rows are the same as an earlier one."""
-    return sum(len(own.pairs) - len(sorted_runs(own.pairs)[1]) for (own,) in parts_of(digests))
+    return sum(len(own) - len(sorted_runs(own)[1]) for (own,) in parts_of(digests))
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some digests as pairs of numbers, and where they stand."""
-
-    pairs: NDArray[np.uint64]
-    places: IntArray
-
-
-def parts_of(*several: Digests) -> Iterator[tuple[Part, ...]]:
-    """The digests in parts, each with all that are the same, of every set."""
+def parts_of(*several: Digests) -> Iterator[tuple[NDArray[np.uint64], ...]]:
+    """The digests of every set, as pairs of numbers: in parts, each with all that are the same."""
     n_parts = -(-sum(map(len, several)) // MOST_COMPARED)
     for number in range(n_parts):
         yield tuple(part_of(digests, number, n_parts) for digests in several)
 
 
-def part_of(digests: Digests, number: int, n_parts: int) -> Part:
+def part_of(digests: Digests, number: int, n_parts: int) -> NDArray[np.uint64]:
     """Those whose first bits say that they belong into a part."""
-    pairs, places, start = [np.empty((0, 2), dtype=np.uint64)], [np.empty(0, dtype=np.int64)], 0
+    pairs = [np.empty((0, 2), dtype=np.uint64)]
     for piece in pieces_of(digests):
         own = np.ascontiguousarray(piece).view(np.uint64)
         # The first 32 bits as a share of all parts.
-        belong = np.flatnonzero((own[:, 0] >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32) == number)
-        pairs.append(own[belong])
-        places.append(start + belong)
-        start += len(piece)
-    return Part(np.concatenate(pairs), np.concatenate(places))
+        pairs.append(own[(own[:, 0] >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32) == number])
+    return np.concatenate(pairs)
 
 
 def sorted_runs(pairs: NDArray[np.uint64]) -> tuple[IntArray, IntArray]:

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
+from goldfc.byfile.describe import shown_of_clusters
 from goldfc.byfile.influence import LEAST_CLIENTS, LeftOut, check_fused
 from goldfc.drawings import draw_curve, draw_levels, templates
 from goldfc.learning.micro_clusters import diagonal_of
@@ -180,6 +181,7 @@ def write_model_report(
             table=table_of(model, features, distances),
             n_features=len(features),
             curve=draw_curve(model.proposal) if model.proposal and len(model.proposal.n_clusters) > 1 else None,
+            shown=shown_of_clusters(model),
             tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
             summaries=summaries,
             left_out=sorted(left_out, key=lambda without: without.agreement),
@@ -216,9 +218,12 @@ def overall(model: Model, weight: IntArray) -> tuple[FloatArray, FloatArray]:
         return model.moments.mean, model.moments.scale
     mean = np.average(model.centroids, axis=0, weights=weight)
     variance = np.average((model.centroids - mean) ** 2, axis=0, weights=weight)
-    numbers = model.layout.numbers
-    inside = diagonal_of(model.covariance)
+    numbers, inside = model.layout.numbers, diagonal_of(model.covariance)
     variance[numbers] += (np.average(inside, axis=0, weights=weight) if inside.ndim == 2 else inside)[: len(numbers)]
+    # A row has a level or not.
+    share = np.clip(mean, 0.0, 1.0)
+    for levels in model.layout.categories:
+        variance[levels] = share[levels] * (1.0 - share[levels])
     return mean, scale_of(variance, np.abs(mean))[0]
 
 

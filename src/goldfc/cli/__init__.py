@@ -1,6 +1,6 @@
 """The command line: the only place that knows click and rich."""
 
-from goldfc.cli import experiments, federation, kit, live
+from goldfc.cli import experiments, federation, kit, live, shapes
 from goldfc.cli.shared import main
 
-__all__ = ["experiments", "federation", "kit", "live", "main"]
+__all__ = ["experiments", "federation", "kit", "live", "main", "shapes"]

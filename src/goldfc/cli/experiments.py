@@ -39,7 +39,8 @@ def demo(seed: int, out: Path) -> None:
     """Cluster handwritten digits held by eight simulated sites, and write a report to open in a browser."""
     console.print("Eight sites hold handwritten digits. None may show its rows; nobody says how many clusters to find.")
     console.print(
-        "Each finds its micro-clusters and sends one message: their centroids, their sizes and their common shape."
+        "Each finds its micro-clusters and sends one message: their centroids, their sizes, their common shape, and "
+        "the mean and spread of every column."
     )
     from goldfc.bench.demo import N_CLIENTS, run_demo
     from goldfc.bench.demo_report import write_report
@@ -56,9 +57,9 @@ def demo(seed: int, out: Path) -> None:
 
 
 def demo_table(result: "Demo") -> Table:
-    """Each client alone, GOLD, pooled k-means."""
+    """Each client alone, OneShot, pooled k-means."""
     table = Table(title="Agreement with the true digits (ARI: 1 perfect, 0 chance)", title_justify="left")
-    for name in ("site", "rows", "digits seen", "micro-clusters", "alone", "GOLD", "pooled k-means"):
+    for name in ("site", "rows", "digits seen", "micro-clusters", "alone", "OneShot", "pooled k-means"):
         table.add_column(name, justify="left" if name == "site" else "right")
     for site in result.sites:
         counts = (site.rows, (site.truth > 0).sum(), len(site.sizes))
@@ -75,15 +76,16 @@ def demo_scores(scores: "Scores") -> list[str]:
 
 
 def demo_sentences(result: "Demo") -> Iterator[str]:
-    """How many clusters are proposed, what else could be, what GOLD is worth when told, and the traffic."""
+    """Which clusters are proposed, of which kind, what else could be, what being told is worth, and the traffic."""
     best, *others = result.proposal.candidates
-    yield f"How many clusters? GOLD proposes [bold]{best.n_clusters}[/]: {best.reason}."
+    yield f"How many clusters? OneShot proposes [bold]{best.n_clusters}[/]: {best.reason}."
     for other in others:
         yield f"  Or {other.n_clusters}: {other.reason}."
+    yield f"What kind? [bold]{result.model.kind}[/]: {result.model.why}."
     yield (
-        "There are ten digits, but one that is written in two ways may be two clusters. Told ten, GOLD has an ARI of "
-        f"{ari_text(result.scores.told)} instead of {ari_text(result.scores.together)}; the paper's GOLD, told ten, "
-        f"{ari_text(result.scores.paper)}. (Alone and pooled are k-means, told ten.)"
+        "There are ten digits, but one that is written in two ways may be two clusters. Told ten, OneShot has an ARI "
+        f"of {ari_text(result.scores.told)} instead of {ari_text(result.scores.together)}; GOLD, the paper's method, "
+        f"told ten, {ari_text(result.scores.paper)}. (Alone and pooled are k-means, told ten.)"
     )
     yield f"The server got {result.ledger.bytes_up / 1000:.0f} kB, one message from each of {len(result.sites)} sites."
 
@@ -259,7 +261,6 @@ EXPERIMENT_HELP = {
     "exchange": "the same rows at clients that are more and less Non-ICD.",
     "ablation": "what FCPL and MCPL are worth.",
     "granularity": "what each level is worth.",
-    "fusion": "what each part of the consensus is worth.",
     "unknown": "the number of clusters nobody knows.",
     "clients": "from 100 to 1000 clients.",
     "time": "seconds against rows and features.",
@@ -299,30 +300,6 @@ def speed(repeats: int, quick: bool, out: Path | None) -> None:
         (folder / "README.md").write_text(as_markdown(measuring.sections, how), encoding="utf-8")
         (folder / "figures.json").write_text(as_json(measuring.sections, how), encoding="utf-8")
         (folder / "growth.svg").write_text(draw_growth(measuring.races, measuring.growths), encoding="utf-8")
-
-
-@bench.command("blocks")
-@SEEDS_OPTION
-@click.option("--quick", is_flag=True, help="One small synthetic set.")
-@click.option("--fresh", is_flag=True, help="Forget the rows that are there; without it, only missing ones are made.")
-@JOBS_OPTION
-@click.option("--out", type=click.Path(path_type=Path), help="A folder for blocks/README.md and blocks/rows.jsonl.")
-def blocks_command(seeds: int, quick: bool, fresh: bool, jobs: int, out: Path | None) -> None:
-    """What block learning costs in quality: the same federations learned in blocks and all at once."""
-    from goldfc.bench.scale import quality
-    from goldfc.bench.scale.page import target_table
-
-    todo = quality.jobs(quality.QUICK_DATASETS if quick else quality.DATASETS, seeds)
-    with TemporaryDirectory() as scratch:
-        folder = out / "blocks" if out else Path(scratch)
-        if fresh:
-            (folder / "rows.jsonl").unlink(missing_ok=True)
-        runs = make_runs(todo, folder / "rows.jsonl", jobs)
-    pairs = quality.pairs_of(runs)
-    console.print(rich_table("Federated ARI, in blocks and all at once", quality.table_of(pairs)))
-    console.print(rich_table("Target", target_table([quality.target_of(pairs)])))
-    if out is not None:
-        (folder / "README.md").write_text(quality.as_markdown(runs, command_line()), encoding="utf-8")
 
 
 def rich_table(title: str, table: "ScaleTable") -> Table:

@@ -2,6 +2,7 @@
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -173,7 +174,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
         say(f"{out}: {len(message) / 1000:.1f} kB, signed and sealed: only the server can read it. Hand it over.")
     else:
         say(f"{out}: {len(message) / 1000:.1f} kB. `goldfc inspect` shows it again; hand it to the server.")
-    say(f"{data.parent / '.goldfc'} is private and stays beside the data: `goldfc label` needs it.")
+    say(f"{data.parent / '.goldfc'} is private and stays beside the data: the next message is compared with this one.")
 
 
 @contextmanager
@@ -326,7 +327,7 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
     def deliver(model: "Model") -> None:
         write_durably(out, encode(model.to_message()))
 
-    with working("fusing"):
+    with saying_warnings(), working("fusing"):
         result, left_out = fuse_files(found, agreement, clusters, deliver)
     show_result(result.model, out, left_out)
 
@@ -356,7 +357,7 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
         if not place.closed.is_file():
             say(f"Not closed yet: put messages into {place.inbox}, and run this again; --close ends the round.")
             return
-        with working("fusing"):
+        with saying_warnings(), working("fusing"):
             result, left_out = place.fuse(clusters)
         write_folder_report(place, result.summaries, result.model, left_out)
         sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
@@ -510,6 +511,18 @@ def say(sentence: str) -> None:
 def working(what: str) -> AbstractContextManager[object]:
     """Something that moves on a terminal; nothing to see in a pipe."""
     return console.status(what) if console.is_terminal else nullcontext()
+
+
+@contextmanager
+def saying_warnings() -> Iterator[None]:
+    """What scikit-learn's users get as a warning, as a sentence: that there are fewer clusters than asked for."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ConvergenceWarning)
+        yield
+    for warning in told:
+        say(str(warning.message))
 
 
 def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":

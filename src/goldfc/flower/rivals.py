@@ -1,4 +1,4 @@
-"""The methods that GOLD is compared with, over Flower: proof that the port carries more than one message each way.
+"""The methods of the benchmark, over Flower: proof that the port carries more than one message each way.
 
 For experiments only: what these methods send is neither suppressed nor sealed. A client's program may be a new process
 for every message, so what it has been told so far is in Flower's `Context.state`, which never leaves the node; before

@@ -5,24 +5,24 @@ of its own. *Linked*: clusters of any form with gaps between them. Between the f
 criterion decides. Linked clusters are believed where their gaps are clear, and clearly larger than the others'.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.consensus import GRANULARITIES, STARTS, Consensus, find_consensus
+from goldfc.learning.consensus import GRANULARITIES, STARTS, find_consensus
 from goldfc.learning.levels import Levels
-from goldfc.learning.linkage import LIMITS, Linkage, SpanningTree, gap_of, gap_of_linkage, link, spanning_tree
+from goldfc.learning.linkage import LIMITS, Linkage, SpanningTree, evenness, gap_of, gap_of_linkage, link, spanning_tree
 from goldfc.learning.micro_clusters import MicroClusters
-from goldfc.learning.mixture import MOST_FOR_OWN, clusters_of, one_hot
+from goldfc.learning.mixture import clusters_of, may_be_own, one_hot
 from goldfc.learning.proposal import (
     Candidate,
+    Fits,
     Proposal,
     best_of,
     gap_curve,
-    own_parameters,
-    price_of,
     proposal_of,
     short_list,
     weigh,
@@ -31,9 +31,9 @@ from goldfc.learning.proposal import (
 Kind = Literal["shared", "own", "linked"]
 KINDS: tuple[Kind, ...] = ("shared", "own", "linked")
 
-# Linked clusters are believed if their gaps are at least so clear (of 1), and clearer by so much than those of the
-# others; more is asked for, and a smaller lead is enough, where the number of clusters is not known.
-GAP, LEAD = 0.6, 0.3
+# Linked clusters are believed if they are at least so clear (of 1), and clearer by so much than the others; more is
+# asked for, and a smaller lead is enough, where the number of clusters is not known.
+GAP, LEAD = 0.5, 0.35
 GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
@@ -58,6 +58,7 @@ class Linked:
     linkage: Linkage
     labels: IntArray
     gap: float
+    clarity: float
 
 
 def judge(
@@ -87,14 +88,16 @@ class Court:
     def decide(self, n_clusters: int) -> Verdict:
         """So many clusters, of the kind to believe."""
         tree = self.tree()
-        linked = None if tree is None else best_linked(tree, self.micro.mass, n_clusters)
-        if linked is not None and (linked.gap == 1.0 or set(self.kinds) == {"linked"}):
+        # Around a single cluster there are no gaps.
+        linked = None if tree is None or n_clusters == 1 else best_linked(tree, self.micro.mass, n_clusters)
+        if linked is not None and (linked.gap == 1.0 or self.only_linked):
             return self.linked(linked)
         verdict = self.mixture(n_clusters)
-        if tree is None or linked is None or n_clusters == 1:
+        if tree is None or linked is None:
             return verdict
-        other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
-        return self.linked(linked) if is_clear(linked.gap, other, GAP, LEAD) else verdict
+        gap = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
+        other = clarity(gap, self.micro.mass, verdict.labels)
+        return self.linked(linked) if is_clear(linked.clarity, other, GAP, LEAD) else verdict
 
     def propose(self) -> Verdict:
         """As many clusters as the evidence speaks for."""
@@ -110,11 +113,16 @@ class Court:
             return replace(verdict, proposal=proposal_of(evidence.curve, candidates))
         other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
         clearest = Candidate(clear, f"the clearest gaps between clusters ({gaps[clear]:.2f} of 1)")
-        if not is_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER):
+        if not (self.only_linked or is_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
             return replace(verdict, proposal=proposal_of(evidence.curve, with_another(candidates, clearest)))
         linked = best_linked(tree, self.micro.mass, clear)
         by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
         return replace(self.linked(linked), proposal=proposal_of(gaps, with_another((clearest,), by_fit)))
+
+    @property
+    def only_linked(self) -> bool:
+        """Whether no other kind may be believed."""
+        return set(self.kinds) == {"linked"}
 
     def tree(self) -> SpanningTree | None:
         """The spanning tree, if clusters may be linked; categories have no gaps."""
@@ -124,26 +132,26 @@ class Court:
 
     def mixture(self, n_clusters: int) -> Verdict:
         """The consensus of mixtures, of the kind that has more evidence."""
-        n_numbers = self.micro.centroids.shape[1]
-        may_be_own = self.micro.scatter.ndim == 2 and n_numbers <= MOST_FOR_OWN and n_clusters > 1
-        tried: dict[Kind, Consensus] = {}
-        if "shared" in self.kinds or not may_be_own:
-            tried["shared"] = find_consensus(self.micro, n_clusters, self.rng, starts=self.starts)
-        if "own" in self.kinds and may_be_own:
-            tried["own"] = find_consensus(self.micro, n_clusters, self.rng, own=True, starts=self.starts)
-        price = price_of(self.micro) * own_parameters(n_clusters, n_numbers)
-        evidence = {kind: 2.0 * one.log_likelihood - (price if kind == "own" else 0.0) for kind, one in tried.items()}
-        kind = max(evidence, key=lambda name: evidence[name])
-        best = tried[kind]
-        return Verdict(kind, WHY[kind], best.labels, best.certainty, best.levels)
+        kind = self.kind_of_mixture(n_clusters)
+        found = find_consensus(self.micro, n_clusters, self.rng, own=kind == "own", starts=self.starts)
+        return Verdict(kind, WHY[kind], found.labels, found.certainty, found.levels)
+
+    def kind_of_mixture(self, n_clusters: int) -> Kind:
+        """Whether clusters share a covariance, or each has its own; there is no luck in it."""
+        if "own" not in self.kinds or not may_be_own(self.micro, n_clusters):
+            return "shared"
+        if "shared" not in self.kinds:
+            return "own"
+        fits = Fits(self.micro)
+        return "own" if fits.own(n_clusters) > fits.shared(n_clusters) else "shared"
 
     def linked(self, linked: Linked) -> Verdict:
         """Clusters with gaps; of kind `own` if a mean and a covariance each tell them as well."""
         counts = [factor * (int(linked.labels.max()) + 1) for factor in reversed(GRANULARITIES)]
         cuts = [linked.linkage.cut(min(count, len(linked.labels))) for count in counts]
         levels = Levels(np.column_stack(cuts), tuple(int(labels.max()) + 1 for labels in cuts))
-        convex = self.micro.scatter.ndim == 2 and self.micro.centroids.shape[1] <= MOST_FOR_OWN
-        kind: Kind = "own" if convex and told_by_covariances(self.micro, linked.labels) else "linked"
+        convex = may_be_own(self.micro) and told_by_covariances(self.micro, linked.labels)
+        kind: Kind = "own" if convex else "linked"
         certainty = np.full(len(linked.labels), linked.gap)
         why = f"there are clear gaps between clusters ({linked.gap:.2f} of 1)"
         return Verdict(kind, f"{why}; {FORM[kind]}", linked.labels, certainty, levels)
@@ -164,12 +172,20 @@ def is_clear(gap: float, other: float, at_least: float, lead: float) -> bool:
 
 def best_linked(tree: SpanningTree, mass: FloatArray, n_clusters: int) -> Linked:
     """The linkage with the clearest gaps, of several that let clusters grow more or less unequal."""
-    tried = []
+    tried: list[Linked] = []
     for limit in LIMITS:
         linkage = link(tree, mass, limit)
         labels = linkage.cut(n_clusters)
-        tried.append(Linked(linkage, labels, gap_of_linkage(tree, mass, labels)))
-    return max(tried, key=lambda linked: linked.gap)
+        gap = gap_of_linkage(tree, mass, labels)
+        tried.append(Linked(linkage, labels, gap, clarity(gap, mass, labels)))
+        if gap == 1.0:
+            break
+    return max(tried, key=lambda linked: linked.clarity)
+
+
+def clarity(gap: float, mass: FloatArray, labels: IntArray) -> float:
+    """How clear clusters are: by their gaps, and by how even they are, for it is easy to cut off small pieces."""
+    return gap * math.sqrt(evenness(mass, labels))
 
 
 def told_by_covariances(micro: MicroClusters, labels: IntArray) -> bool:

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from goldfc._types import FloatArray, IntArray
 
 # The Gini index of the clusters' masses above which the smallest must be joined next.
-LIMITS = (0.1, 0.3, 0.5)
+LIMITS = (0.3, 0.1, 0.5)
 # A step holds a cluster together if without it at least this share of the cluster would be cut off.
 CUT_OFF = 0.2
 # A gap of so many steps is as clear as can be.
@@ -65,38 +65,65 @@ class Linkage:
 
 def link(tree: SpanningTree, mass: FloatArray, limit: float) -> Linkage:
     """Join along the tree; while the Gini index of the clusters' masses is above `limit`, the smallest first."""
-    shortest = np.argsort(tree.length, kind="stable").tolist()
-    edges, parent, size = tree.edges.tolist(), list(range(len(mass))), mass.tolist()
-    waiting, sizes, order = dict.fromkeys(shortest), np.sort(mass), []
-
-    def root(point: int) -> int:
-        while parent[point] != point:
-            parent[point] = point = parent[parent[point]]
-        return point
-
-    def touches_smallest(edge: int) -> bool:
-        return any(size[root(end)] <= sizes[0] for end in edges[edge])
-
-    while waiting:
-        choice = filter(touches_smallest, waiting) if gini(sizes) > limit else iter(waiting)
-        edge = next(choice)
-        del waiting[edge]
-        order.append(edge)
-        one, other = (root(end) for end in edges[edge])
-        for old in (size[one], size[other]):
-            sizes = np.delete(sizes, sizes.searchsorted(old))
-        parent[one] = other
-        size[other] += size[one]
-        sizes = np.insert(sizes, sizes.searchsorted(size[other]), size[other])
-    return Linkage(tree, np.array(order, dtype=np.int64))
+    shortest = np.argsort(tree.length, kind="stable")
+    one, other = tree.edges[shortest].T
+    cluster, size, sizes = np.arange(len(mass)), mass.astype(np.float64), Ascending(mass)
+    waiting, order = np.ones(len(shortest), dtype=bool), np.empty(len(shortest), dtype=np.int64)
+    for number in range(len(order)):
+        choice = waiting
+        if sizes.gini() > limit:
+            choice = waiting & (np.minimum(size[cluster[one]], size[cluster[other]]) <= sizes.smallest)
+        edge = int(choice.argmax())
+        goes, stays = cluster[one[edge]], cluster[other[edge]]
+        sizes.remove(size[goes])
+        sizes.remove(size[stays])
+        size[stays] += size[goes]
+        sizes.add(size[stays])
+        cluster[cluster == goes] = stays
+        waiting[edge], order[number] = False, shortest[edge]
+    return Linkage(tree, order)
 
 
-def gini(ascending: FloatArray) -> float:
-    """How unequal masses are, from 0 (all the same) to 1 (one has everything)."""
-    count = len(ascending)
-    if count < 2:
-        return 0.0
-    return float(np.arange(1.0 - count, count, 2.0) @ ascending / ((count - 1.0) * ascending.sum()))
+class Ascending:
+    """Numbers in ascending order, of which some go and some come."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self._values = np.sort(values).astype(np.float64)
+        self._count = len(values)
+        self._total = float(values.sum())
+        self._twice_rank = 2.0 * np.arange(1.0, len(values) + 1.0)
+
+    @property
+    def smallest(self) -> float:
+        """The first."""
+        return float(self._values[0])
+
+    def remove(self, value: float) -> None:
+        """Take one out."""
+        place = self._values[: self._count].searchsorted(value)
+        self._values[place : self._count - 1] = self._values[place + 1 : self._count]
+        self._count -= 1
+
+    def add(self, value: float) -> None:
+        """Put one in, the sum of two that went."""
+        place = self._values[: self._count].searchsorted(value)
+        self._values[place + 1 : self._count + 1] = self._values[place : self._count]
+        self._values[place] = value
+        self._count += 1
+
+    def gini(self) -> float:
+        """How unequal they are, from 0 (all the same) to 1 (one has everything)."""
+        count = self._count
+        if count < 2:
+            return 0.0
+        ranked = float(self._twice_rank[:count] @ self._values[:count])
+        return (ranked - (count + 1.0) * self._total) / ((count - 1.0) * self._total)
+
+
+def evenness(mass: FloatArray, labels: IntArray) -> float:
+    """How even clusters are, from 0 to 1: the effective number of clusters (the exponential of the entropy) of all."""
+    share = np.bincount(labels, weights=mass) / mass.sum()
+    return float(np.exp(-(share * np.log(share)).sum()) / len(share))
 
 
 # --- gaps ---
@@ -156,5 +183,8 @@ def weakest_steps(tree: SpanningTree, mass: FloatArray, labels: IntArray, inner:
 
 def mean_gap(nearest: FloatArray, weakest: FloatArray, mass: FloatArray, labels: IntArray) -> float:
     """The clusters' gaps, by mass, as shares of what is as clear as can be."""
-    steps = np.where(np.isinf(weakest), ALONE, nearest / np.maximum(weakest, np.finfo(np.float64).tiny))
-    return float(np.minimum(steps, CLEAR) @ np.bincount(labels, weights=mass) / (CLEAR * mass.sum()))
+    clear = CLEAR * weakest
+    share = np.divide(nearest, clear, out=np.ones(len(nearest)), where=nearest < clear)
+    share = np.where(np.isinf(weakest), ALONE / CLEAR, share)
+    # By what is missing, so that rounding makes it neither more than 1 nor, where all are clear, less.
+    return max(0.0, 1.0 - float((1.0 - share) @ np.bincount(labels, weights=mass) / mass.sum()))

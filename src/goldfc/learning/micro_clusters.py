@@ -40,7 +40,7 @@ class Layout:
 
     def shares_of(self, rows: FloatArray) -> FloatArray:
         """The shares of all levels; of yes also those of no. In every category they sum to 1, rounded or not."""
-        parts = [np.clip(rows[:, features], 0.0, None) for features in self.categories]
+        parts = [np.clip(rows[:, features], 0.0, 1.0) for features in self.categories]
         parts = [np.hstack([part, 1.0 - part]) if part.shape[1] == 1 else part for part in parts]
         total = [part.sum(axis=1, keepdims=True) for part in parts]
         return np.hstack(

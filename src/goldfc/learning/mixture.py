@@ -31,6 +31,11 @@ NOTHING = 1e-300
 LEVEL_WEIGHT, RAREST = 0.7, 0.02
 
 
+def may_be_own(micro: MicroClusters, n_clusters: int = 2) -> bool:
+    """Whether clusters may have covariances of their own."""
+    return n_clusters > 1 and micro.scatter.ndim == 2 and micro.centroids.shape[1] <= MOST_FOR_OWN
+
+
 @dataclass(frozen=True)
 class Clusters:
     """Clusters as densities of rows."""

@@ -9,6 +9,7 @@ observation it would weigh too little, as all its rows far too much. Of linkage:
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from goldfc.learning.micro_clusters import MicroClusters
 from goldfc.learning.mixture import (
     AT_REST,
     MAX_STEPS,
-    MOST_FOR_OWN,
     NOTHING,
     Mixture,
     fit_mixture,
+    may_be_own,
     shared_covariance,
     shares_and_sum,
     squared_distances,
@@ -29,10 +30,10 @@ from goldfc.learning.mixture import (
     start_points,
     whiten,
 )
-from goldfc.learning.ward import grow_tree
+from goldfc.learning.ward import Tree, grow_tree
 
 # How many observations a micro-cluster counts as; where there are categories, one tells more.
-OBSERVATIONS, OBSERVATIONS_WITH_CATEGORIES = 1.6, 4.0
+OBSERVATIONS, OBSERVATIONS_WITH_CATEGORIES = 1.2, 4.0
 # A cluster's own size is held to the common one as if so many more micro-clusters had that.
 HELD = 1.0
 # Every k up to here is tried; above, steps of an eighth, and then every k around the best.
@@ -69,6 +70,11 @@ class Proposal:
         """The number to take."""
         return self.candidates[0].n_clusters
 
+    @property
+    def of_gaps(self) -> bool:
+        """Whether the evidence is that of linkage; around a single cluster there are no gaps."""
+        return self.n_clusters[0] > 1
+
 
 def proposal_of(curve: Curve, candidates: tuple[Candidate, ...]) -> Proposal:
     """One curve, for people to look at, and the short list."""
@@ -99,53 +105,62 @@ class Evidence:
     @property
     def curve(self) -> Curve:
         """The better of the two."""
-        return {k: max(value, self.own.get(k, -math.inf)) for k, value in self.shared.items()}
+        return {k: max(curve[k] for curve in (self.shared, self.own) if k in curve) for k in self.shared | self.own}
 
 
 def weigh(micro: MicroClusters) -> Evidence:
     """Try numbers of clusters until more do not help."""
     most = min(MOST, micro.distinct, max(2, len(micro.centroids) // 2))
-    shared, own = evidence_for(micro)
-    first = climb(shared, most)
-    if micro.scatter.ndim == 1 or micro.centroids.shape[1] > MOST_FOR_OWN:
-        return Evidence(first, {})
-    return Evidence(first, climb(own, most))
+    fits = Fits(micro)
+    return Evidence(climb(fits.sized, most), climb(fits.own, most) if may_be_own(micro) else {})
 
 
-def price_of(micro: MicroClusters) -> float:
-    """What one more parameter must gain, by the Bayesian information criterion."""
-    each = OBSERVATIONS_WITH_CATEGORIES if micro.levels else OBSERVATIONS
-    observations = min(each * len(micro.mass), micro.total_mass)
-    return math.log(max(observations, 2.0)) / observations
+@dataclass(frozen=True)
+class Fits:
+    """Mixtures of k clusters from Ward's trees, cut at k: there is no luck in it."""
 
+    micro: MicroClusters
 
-def own_parameters(n_clusters: int, n_numbers: int) -> float:
-    """How many more parameters there are when every cluster has a covariance of its own."""
-    return (n_clusters - 1) * n_numbers * (n_numbers + 1) / 2.0
+    @cached_property
+    def trees(self) -> list[Tree]:
+        """Of points with correlations as they are, and undone."""
+        return [grow_tree(start_points(self.micro, trust), self.micro.mass) for trust in (0.0, 1.0)]
 
+    @cached_property
+    def price(self) -> float:
+        """What one more parameter must gain, by the Bayesian information criterion."""
+        each = OBSERVATIONS_WITH_CATEGORIES if self.micro.levels else OBSERVATIONS
+        observations = min(each * len(self.micro.mass), self.micro.total_mass)
+        return math.log(max(observations, 2.0)) / observations
 
-def evidence_for(micro: MicroClusters) -> tuple[Callable[[int], float], Callable[[int], float]]:
-    """Two functions of k: the evidence for clusters that share a covariance, and for those with one each."""
-    n_numbers, price = micro.centroids.shape[1], price_of(micro)
-    trees = [grow_tree(start_points(micro, trust), micro.mass) for trust in (0.0, 1.0)]
-
-    def best(n_clusters: int, *, own: bool) -> Mixture:
-        fits = [fit_mixture(micro, tree.cut(n_clusters), own=own) for tree in trees]
+    def best(self, n_clusters: int, *, own: bool) -> Mixture:
+        """The likelier of the fits from both trees."""
+        fits = [fit_mixture(self.micro, tree.cut(n_clusters), own=own) for tree in self.trees]
         return max(fits, key=lambda fit: fit.log_likelihood)
 
-    def shared(n_clusters: int) -> float:
-        fit, parameters = best(n_clusters, own=False), n_clusters * (n_numbers + 1) - 1
-        of_one_size = 2.0 * fit.log_likelihood - price * parameters
-        if micro.levels:
-            return float(of_one_size + worth_of_categories(micro, fit, price))
-        return float(max(of_one_size, 2.0 * fit_with_sizes(micro, fit) - price * (parameters + n_clusters - 1)))
+    def shared(self, n_clusters: int) -> float:
+        """The evidence for clusters that share a covariance."""
+        return self._evidence(n_clusters, self.best(n_clusters, own=False), 0.0)
 
-    def own(n_clusters: int) -> float:
-        fit = best(n_clusters, own=True)
-        parameters = n_clusters * (n_numbers + 1) - 1 + own_parameters(n_clusters, n_numbers)
-        return float(2.0 * fit.log_likelihood - price * parameters + worth_of_categories(micro, fit, price))
+    def sized(self, n_clusters: int) -> float:
+        """The evidence for clusters that share a covariance, or share it up to a size each, whichever is larger."""
+        fit = self.best(n_clusters, own=False)
+        of_one_size = self._evidence(n_clusters, fit, 0.0)
+        if self.micro.levels:
+            return of_one_size
+        gain = 2.0 * (fit_with_sizes(self.micro, fit) - fit.log_likelihood) - self.price * (n_clusters - 1)
+        return of_one_size + max(gain, 0.0)
 
-    return shared, own
+    def own(self, n_clusters: int) -> float:
+        """The evidence for clusters with a covariance each."""
+        n_numbers = self.micro.centroids.shape[1]
+        more = (n_clusters - 1) * n_numbers * (n_numbers + 1) / 2.0
+        return self._evidence(n_clusters, self.best(n_clusters, own=True), more)
+
+    def _evidence(self, n_clusters: int, fit: Mixture, more_parameters: float) -> float:
+        parameters = n_clusters * (self.micro.centroids.shape[1] + 1) - 1 + more_parameters
+        worth = worth_of_categories(self.micro, fit, self.price)
+        return float(2.0 * fit.log_likelihood - self.price * parameters + worth)
 
 
 def worth_of_categories(micro: MicroClusters, fit: Mixture, price: float) -> float:

@@ -41,8 +41,8 @@ def grow_tree(points: FloatArray, mass: FloatArray) -> Tree:
             cost = np.where(alive, apart * (weight * weight[one] / (weight + weight[one])), np.inf)
             cost[one] = np.inf
             other = int(cost.argmin())
-            # Of equally near ones the one it came from, or it would go round in circles.
-            if len(chain) > 1 and cost[chain[-2]] <= cost[other]:
+            # Of equally near ones the one it came from, or it would go round in circles; they may be so up to rounding.
+            if len(chain) > 1 and (cost[chain[-2]] <= cost[other] or other in chain):
                 other = chain[-2]
                 break
             chain.append(other)

@@ -1,7 +1,6 @@
 """The site's side: summarise its own rows, and label them once the model is back."""
 
 from collections.abc import Collection
-from functools import cached_property
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -104,7 +103,7 @@ class Client:
         self._withhold = withhold
         self._terms = terms
         self._micro_clusters: RowLabels | None = None
-        self._model: Model | None = None
+        self._labelled: tuple[IntArray, FloatArray] | None = None
 
     @property
     def micro_clusters(self) -> RowLabels:
@@ -116,18 +115,17 @@ class Client:
     @property
     def labels(self) -> IntArray:
         """The global cluster of every row, once the model has come."""
-        return self._labelled[0]
+        return self._known()[0]
 
     @property
     def certainty(self) -> FloatArray:
         """How certain the label of every row is, in [0, 1]."""
-        return self._labelled[1]
+        return self._known()[1]
 
-    @cached_property
-    def _labelled(self) -> tuple[IntArray, FloatArray]:
-        if self._model is None:
+    def _known(self) -> tuple[IntArray, FloatArray]:
+        if self._labelled is None:
             raise BadMessage(f"Client {self.name!r} has not received a model yet.")
-        return label(self._rows, self._model)
+        return self._labelled
 
     def answer(self, message: Message) -> Message | None:
         """Summarise when asked to; label when the model comes. Labels stay here, so a model gets no answer."""
@@ -142,7 +140,6 @@ class Client:
             )
             return summary.to_message()
         if message.kind == Model.KIND:
-            self._model = Model.from_message(message)
-            self.__dict__.pop("_labelled", None)
+            self._labelled = label(self._rows, message.once(Model.from_message))
             return None
         raise BadMessage(f"Client {self.name!r} has no answer to a message of kind {message.kind!r}.")

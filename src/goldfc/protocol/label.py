@@ -20,14 +20,16 @@ from goldfc.learning.mixture import (
 from goldfc.protocol.message import Model, Prototypes
 
 # Rows are looked at so many numbers at a time, all clusters or prototypes counted.
-AT_ONCE = 2_000_000
+AT_ONCE = 200_000
+# Squared distances beyond this cannot be told.
+FURTHEST = 1e300
 
 
 def label(rows: FloatArray, model: Model) -> tuple[IntArray, FloatArray]:
     """The cluster of every row, and how certain that is."""
-    probability = predict_proba(model, rows)
-    labels = probability.argmax(axis=1)
-    return labels.astype(np.int64), probability[np.arange(len(labels)), labels]
+    by_density = shares_of_density(model, rows)
+    labels = by_density.argmax(axis=1)
+    return labels.astype(np.int64), believed(model, by_density[np.arange(len(labels)), labels])
 
 
 def predict(model: Model, rows: FloatArray) -> IntArray:
@@ -37,7 +39,17 @@ def predict(model: Model, rows: FloatArray) -> IntArray:
 
 def predict_proba(model: Model, rows: FloatArray) -> FloatArray:
     """How likely every row (down) belongs to every cluster (across)."""
+    return believed(model, shares_of_density(model, rows))
+
+
+def shares_of_density(model: Model, rows: FloatArray) -> FloatArray:
+    """How likely that is by the clusters' densities alone."""
     return in_parts(model, rows, lambda part: shares_and_sum(log_density(model, part))[0])
+
+
+def believed(model: Model, likely: FloatArray) -> FloatArray:
+    """As likely as that, if the partitions that were fused agree; as far as they do not, all clusters are alike."""
+    return model.agreement * likely + (1.0 - model.agreement) / len(model.centroids)
 
 
 def distances(model: Model, rows: FloatArray) -> FloatArray:
@@ -65,13 +77,15 @@ def in_parts(model: Model, rows: FloatArray, work: Callable[[FloatArray], FloatA
             f"The model was made from {model.centroids.shape[1]} features, but the rows have the shape {rows.shape}; "
             "pass the same columns in the same order."
         )
-    return np.concatenate([np.empty((0, len(model.centroids))), *map(work, parts_of(model, rows))])
+    with np.errstate(over="ignore", invalid="ignore"):  # rows may be further away than can be told
+        return np.concatenate([np.empty((0, len(model.centroids))), *map(work, parts_of(model, rows))])
 
 
 def parts_of(model: Model, rows: FloatArray) -> Iterator[FloatArray]:
     """Some rows at a time."""
     compared = model.centroids if model.prototypes is None else model.prototypes.points
-    step = max(1, AT_ONCE // compared.size)
+    # Where every cluster has a covariance of its own, a row becomes as many rows as there are clusters.
+    step = max(1, AT_ONCE // (compared.size if model.covariance.ndim == 3 else max(compared.shape)))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
@@ -82,7 +96,7 @@ def log_density(model: Model, rows: FloatArray) -> FloatArray:
     numbers = layout.numbers_of(rows) - layout.numbers_of(model.centroids)[0]
     if model.prototypes is not None:
         return near_prototypes(model, model.prototypes, numbers)
-    return clusters_in(model).log_density(numbers, layout.shares_of(rows))
+    return -as_told(-clusters_in(model).log_density(numbers, layout.shares_of(rows)))
 
 
 def clusters_in(model: Model) -> Clusters:
@@ -100,15 +114,25 @@ def near_prototypes(model: Model, prototypes: Prototypes, numbers: FloatArray) -
     log_each = np.log(prototypes.mass) - 0.5 * squares_from(model, prototypes, numbers)
     top = log_each.max(axis=1, keepdims=True)
     parts = np.exp(log_each - top)
-    sums = np.column_stack([parts[:, prototypes.labels == number].sum(axis=1) for number in range(len(model.mass))])
+    sums = np.add.reduceat(parts, first_of_each(prototypes), axis=1)
     return np.asarray(top + np.log(np.maximum(sums, NOTHING)))
+
+
+def first_of_each(prototypes: Prototypes) -> IntArray:
+    """Where the prototypes of every cluster begin."""
+    return np.unique(prototypes.labels, return_index=True)[1]
 
 
 def squares_from(model: Model, prototypes: Prototypes, numbers: FloatArray) -> FloatArray:
     """Squared distances of rows from prototypes, undoing how rows lie around these."""
     layout = model.layout
     points = layout.numbers_of(prototypes.points) - layout.numbers_of(model.centroids)[0]
-    return squares_between(whiten(numbers, model.covariance), whiten(points, model.covariance))
+    return as_told(squares_between(whiten(numbers, model.covariance), whiten(points, model.covariance)))
+
+
+def as_told(squared: FloatArray) -> FloatArray:
+    """Squared distances, as far as they can be told."""
+    return np.asarray(np.fmin(squared, FURTHEST))
 
 
 def distance_of_part(model: Model, rows: FloatArray) -> FloatArray:
@@ -117,7 +141,6 @@ def distance_of_part(model: Model, rows: FloatArray) -> FloatArray:
     means = layout.numbers_of(model.centroids)
     numbers = layout.numbers_of(rows) - means[0]
     if model.prototypes is None:
-        return np.asarray(np.sqrt(squared_distances(numbers, means - means[0], model.covariance)[0]))
+        return np.asarray(np.sqrt(as_told(squared_distances(numbers, means - means[0], model.covariance)[0])))
     squared = squares_from(model, model.prototypes, numbers)
-    each = [squared[:, model.prototypes.labels == number].min(axis=1) for number in range(len(means))]
-    return np.asarray(np.sqrt(np.column_stack(each)))
+    return np.asarray(np.sqrt(np.minimum.reduceat(squared, first_of_each(model.prototypes), axis=1)))

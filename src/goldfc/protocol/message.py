@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,13 @@ from goldfc.errors import BadMessage, BadSettings
 from goldfc.learning.judge import KINDS, Kind
 from goldfc.learning.levels import Levels
 from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
+from goldfc.learning.mixture import MOST_FOR_OWN
 from goldfc.learning.moments import LARGEST_VALUE, Moments
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.protocol.terms import UNNAMED, Terms, as_facts, first_complaint
 
 Scaling = Literal["pooled", "ranges", "given"]
+Face = TypeVar("Face")
 
 # More rows than this in one micro-cluster are no data, but an attempt to outweigh everybody else.
 LARGEST_MASS = 10**8
@@ -58,12 +61,12 @@ class Message:
         object.__setattr__(self, "arrays", copies)
         object.__setattr__(self, "facts", deepcopy(dict(self.facts)))
 
-    @property
+    @cached_property
     def header(self) -> str:
         """The kind and the facts as JSON, always in the same form."""
         return canonical_json({"kind": self.kind, **self.facts})
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Size on the way: the arrays, and the rest as compact JSON."""
         return len(self.header.encode()) + sum(array.nbytes for array in self.arrays.values())
@@ -76,6 +79,17 @@ class Message:
             content.update(f"\0{name}{array.shape}".encode())
             content.update(array.astype("<f8").tobytes())
         return content.hexdigest()
+
+    def once(self, read: Callable[["Message"], Face]) -> Face:
+        """What `read` makes of it; that is done once for all sites of a process, of which there may be thousands."""
+        if read not in self._faces:
+            self._faces[read] = read(self)
+        face: Face = self._faces[read]
+        return face
+
+    @cached_property
+    def _faces(self) -> dict[Callable[["Message"], Any], Any]:
+        return {}
 
     @contextmanager
     def read_as(self, kind: str) -> Iterator[None]:
@@ -120,6 +134,7 @@ class Task:
             value = getattr(self, name)
             if not isinstance(value, numbers.Integral) or int(value) < 1:
                 raise BadSettings(f"{name} must be a whole number from 1 on, got {value!r}.")
+            object.__setattr__(self, name, int(value))  # numpy's numbers cannot travel
         if self.scaling not in get_args(Scaling):
             raise BadSettings(f"scaling must be one of {', '.join(get_args(Scaling))}, got {self.scaling!r}.")
 
@@ -169,15 +184,15 @@ class Summary:
                 f"The summary of client {self.client!r} holds centroids that are not finite numbers of at most "
                 f"{LARGEST_VALUE:g} in size."
             )
-        if self.mass is not None:
-            object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
-        if self.shape is not None:
-            object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
         if self.terms.columns and self.terms.n_features != self.centroids.shape[1]:
             raise BadMessage(
                 f"The summary of client {self.client!r} has centroids of {self.centroids.shape[1]} features, but its "
                 f"columns make {self.terms.n_features}."
             )
+        if self.mass is not None:
+            object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
+        if self.shape is not None:
+            object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
         if self.moments is not None:
             self._check_moments(self.moments)
 
@@ -213,6 +228,8 @@ class Summary:
         return mass.astype(np.int64)
 
     def _checked_shape(self, shape: FloatArray) -> FloatArray:
+        if not len(self.layout.numbers):
+            raise BadMessage(f"The summary of client {self.client!r} holds a shape, but no column of numbers.")
         wanted = form_of_shape(len(self.layout.numbers))
         if shape.shape != wanted:
             raise BadMessage(
@@ -306,16 +323,14 @@ def is_covariance(shape: FloatArray) -> bool:
     """Whether there are rows that lie like this, up to rounding; of several covariances, whether all are such."""
     if shape.ndim == 1:
         return bool((shape >= 0.0).all())
-    if shape.ndim == 3:
-        return all(map(is_covariance, shape))
-    variance = np.abs(np.diagonal(shape))
+    variance = np.abs(diagonal_of(shape))
     scale = np.where(variance > FEWER_DIGITS, np.sqrt(variance), 1.0)
     with np.errstate(over="ignore"):
-        relative = shape / np.outer(scale, scale)
+        relative = shape / (scale[..., :, None] * scale[..., None, :])
     # No correlation is above 1, and far larger ones cannot be calculated with.
-    if not (np.abs(relative) <= 2.0).all() or np.abs(relative - relative.T).max() > ROUNDING:
+    if not (np.abs(relative) <= 2.0).all() or np.abs(relative - relative.swapaxes(-2, -1)).max() > ROUNDING:
         return False
-    return bool(np.linalg.eigvalsh(relative)[0] >= -ROUNDING * len(shape))
+    return bool(np.linalg.eigvalsh(relative).min() >= -ROUNDING * shape.shape[-1])
 
 
 def can_be_undone(covariance: FloatArray) -> bool:
@@ -334,7 +349,7 @@ class Prototypes:
     """Points whose neighbourhood a cluster is, where it is not convex: merged micro-centroids of all sites."""
 
     points: FloatArray  # (prototypes, features)
-    labels: IntArray  # (prototypes,)
+    labels: IntArray  # (prototypes,) 0, 0, ..., 1, 1, ...: those of a cluster stand together
     mass: FloatArray  # (prototypes,)
 
 
@@ -361,6 +376,7 @@ class Model:
     micro_certainty: FloatArray  # (micro-clusters,) how sure that is, in [0, 1]
     levels: Levels  # the micro-clusters at every granularity
     digests: tuple[str, ...]  # of every site's summary
+    agreement: float = 1.0  # how far the partitions that were fused agree, in the mean: no label is more certain
     prototypes: Prototypes | None = None  # of the kind "linked"
     proposal: Proposal | None = None  # where nobody said how many clusters there are
     moments: Moments | None = None  # of all rows, where sites tell theirs
@@ -398,7 +414,7 @@ class Model:
 
     def to_message(self) -> Message:
         """As it travels."""
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "centroids": self.centroids,
             "cluster_mass": self.mass,
             "covariance": self.covariance,
@@ -416,6 +432,7 @@ class Model:
         facts: dict[str, Any] = {
             "cluster_kind": self.kind,
             "why": self.why,
+            "agreement": self.agreement,
             "clients": list(self.clients),
             "micro_counts": list(self.micro_counts),
             "digests": list(self.digests),
@@ -440,9 +457,10 @@ class Model:
             model = cls(
                 kind=facts["cluster_kind"],
                 why=facts["why"],
+                agreement=facts["agreement"],
                 centroids=arrays["centroids"],
                 mass=arrays["cluster_mass"],
-                prototypes=prototypes_from(arrays) if facts["cluster_kind"] == "linked" else None,
+                prototypes=prototypes_from(arrays),
                 covariance=arrays["covariance"],
                 reach=arrays["reach"],
                 clients=tuple(facts["clients"]),
@@ -461,8 +479,10 @@ class Model:
         return model
 
 
-def prototypes_from(arrays: Mapping[str, NDArray[Any]]) -> Prototypes:
-    """Read them back."""
+def prototypes_from(arrays: Mapping[str, NDArray[Any]]) -> Prototypes | None:
+    """Read them back, if there are any."""
+    if not any(name in arrays for name in ("prototypes", "prototype_labels", "prototype_mass")):
+        return None
     labels = whole_numbers(arrays["prototype_labels"])
     return Prototypes(arrays["prototypes"], labels, arrays["prototype_mass"])
 
@@ -479,12 +499,19 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
     shape, micro, levels = model.centroids.shape, len(model.micro_labels), model.levels
     yield "centroids form a table", lambda: len(shape) == 2 and 0 not in shape
     yield "its columns make as many features", lambda: model.terms.n_features in (0, shape[1])
+    yield "agreement lies between 0 and 1", lambda: 0.0 <= model.agreement <= 1.0
     yield "its kind of cluster is known", lambda: model.kind in KINDS
     yield "there is one reach and one mass per cluster", lambda: model.reach.shape == model.mass.shape == shape[:1]
-    yield "the covariance is that of its numbers", lambda: model.covariance.shape in forms_of_covariance(model)
+    yield (
+        "the covariance is that of its numbers and its kind",
+        lambda: model.covariance.shape in forms_of_covariance(model),
+    )
     yield "masses of clusters are above 0", lambda: bool(((model.mass > 0.0) & (model.mass <= LARGEST_TOTAL)).all())
-    yield "prototypes are of the kind linked", lambda: (model.kind == "linked") == (model.prototypes is not None)
-    yield "prototypes are told like clusters", lambda: model.prototypes is None or fits(model.prototypes, shape)
+    yield (
+        "it has prototypes if it is linked, and only then",
+        lambda: (model.kind == "linked") == (model.prototypes is not None),
+    )
+    yield "every cluster has its prototypes", lambda: model.prototypes is None or fits(model.prototypes, shape)
     yield (
         "centroids, covariance and reach are finite",
         lambda: all(
@@ -531,17 +558,20 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
 def forms_of_covariance(model: Model) -> list[tuple[int, ...]]:
     """What a covariance may look like; a table without numbers is taken to have one that is always 0."""
     count = max(1, len(model.layout.numbers))
-    return [(count,), (count, count), *([(len(model.centroids), count, count)] if model.kind == "own" else [])]
+    if model.kind == "own":
+        return [(len(model.centroids), count, count)] if count <= MOST_FOR_OWN else []
+    return [(count,), form_of_shape(count)]
 
 
 def fits(prototypes: Prototypes, shape: tuple[int, ...]) -> bool:
-    """Whether prototypes are points of the same features, and every cluster has one."""
+    """Whether prototypes are points of the same features, and every cluster has one, in the order of clusters."""
     points, labels, mass = prototypes.points, prototypes.labels, prototypes.mass
     return (
         points.ndim == 2
         and points.shape[1] == shape[1]
         and labels.shape == mass.shape == points.shape[:1]
         and bool((np.abs(points) <= LARGEST_VALUE).all() and ((mass > 0.0) & (mass <= LARGEST_TOTAL)).all())
+        and np.array_equal(labels, np.sort(labels))
         and np.array_equal(np.unique(labels), np.arange(shape[0]))
     )
 

@@ -3,16 +3,14 @@
 Nothing else of the package is called GOLD, and nothing here serves anything else.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.errors import BadMessage, TooFewMicroClusters
+from goldfc.errors import BadMessage
 from goldfc.learning.judge import Verdict
 from goldfc.learning.k_means import nearest
 from goldfc.learning.levels import Levels
@@ -25,7 +23,7 @@ from goldfc.protocol.client import checked
 from goldfc.protocol.federation import Port
 from goldfc.protocol.message import Message, Model, Summary
 from goldfc.protocol.rows import RowSource, blocks_of
-from goldfc.protocol.server import Round, check_n_clusters, in_order, reach_of
+from goldfc.protocol.server import Round, check_n_clusters, in_order, reach_of, warn_of_fewer
 
 TASK = "compete"
 
@@ -70,19 +68,10 @@ def fuse_gold(
 
 
 def fuse_fewer(levels: Levels, n_clusters: int, rng: np.random.Generator) -> IntArray:
-    """REMC into as many clusters as the levels can tell apart."""
-    for fewer in range(n_clusters, 0, -1):
-        try:
-            labels = fuse_levels(levels, fewer, rng)
-        except TooFewMicroClusters:
-            continue
-        break
-    if fewer < n_clusters:
-        warnings.warn(
-            f"Only {fewer} clusters were found, and {n_clusters} were asked for: the levels tell no more apart.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+    """REMC into as many clusters as the levels can tell apart; some may lose all their micro-clusters."""
+    told_apart = len(np.unique(levels.labels, axis=0))
+    labels = fuse_levels(levels, min(n_clusters, told_apart), rng)
+    warn_of_fewer(n_clusters, int(labels.max()) + 1)
     return labels
 
 
@@ -155,7 +144,7 @@ class GoldClient:
             self._micro_clusters = labels
             return Summary(self.name, centroids).to_message()
         if message.kind == Model.KIND:
-            model = Model.from_message(message)
+            model = message.once(Model.from_message)
             own = model.own(self.name)
             self._by_micro_cluster = model.micro_labels[own], model.micro_certainty[own]
             return None

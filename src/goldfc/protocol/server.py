@@ -26,7 +26,7 @@ from goldfc.protocol.message import Model, Prototypes, Summary
 # distance of a row from its micro-centroid.
 MARGIN = 3.0
 # Micro-clusters that are too many to fuse are merged into so many.
-MERGED = 2_000
+MERGED = 1_000
 # A cluster that is not convex is told by its prototypes; all clusters together have no more than this.
 MOST_PROTOTYPES = 1_000
 # Around prototypes rows lie so many times as wide as around their own micro-centroids, and a little more: the variance
@@ -71,7 +71,7 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: OneShot, 
         centroids = np.vstack([summary.centroids for summary in summaries])
         made = Made(layout, centroids, micro.mass, verdict.labels[group])
         covariance, prototypes = describe(unit, scale, verdict, made)
-        reach = reach_of(merged, verdict, covariance)
+        reach = reach_of(merged, verdict, covariance, prototypes)
     warn_of_fewer(n_clusters, len(made.means))
     return Model(
         kind=verdict.kind,
@@ -84,6 +84,7 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: OneShot, 
         micro_counts=tuple(len(summary.centroids) for summary in summaries),
         micro_labels=made.labels,
         micro_certainty=verdict.certainty[group],
+        agreement=float(np.average(verdict.certainty, weights=merged.mass)),
         levels=Levels(verdict.levels.labels[group], verdict.levels.n_clusters),
         digests=tuple(summary.to_message().digest for summary in summaries),
         prototypes=prototypes,
@@ -96,9 +97,9 @@ def fuse(summaries: Sequence[Summary], n_clusters: int | None, fusion: OneShot, 
 def warn_of_fewer(wanted: int | None, found: int) -> None:
     """Say that there are fewer clusters than asked for, as scikit-learn does."""
     if wanted is not None and found < wanted:
+        clusters = "1 cluster was" if found == 1 else f"{found} clusters were"
         warnings.warn(
-            f"Only {found} clusters were found, and {wanted} were asked for: the sites' micro-clusters tell no more "
-            "apart.",
+            f"Only {clusters} found, and {wanted} were asked for: the sites' micro-clusters tell no more apart.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -126,24 +127,28 @@ def describe(
     if verdict.kind == "linked":
         within = unit.scatter * (WIDER / unit.total_mass)
         little = np.full(len(scale), LITTLE)
-        covariance, prototypes = within + (little if within.ndim == 1 else np.diag(little)), prototypes_of(made)
+        covariance, prototypes = within + (little if within.ndim == 1 else np.diag(little)), prototypes_of(made, scale)
     else:
         covariance = clusters_of(unit, one_hot(verdict.labels), own=verdict.kind == "own").covariance
         prototypes = None
     return covariance * (scale**2 if covariance.ndim == 1 else np.outer(scale, scale)), prototypes
 
 
-def prototypes_of(made: Made) -> Prototypes:
-    """The micro-centroids of every cluster; of too many, as many means of neighbours as are its share."""
-    count, total = np.bincount(made.labels), len(made.labels)
+def prototypes_of(made: Made, scale: FloatArray) -> Prototypes:
+    """The micro-centroids of every cluster; of too many, as many means of neighbours as are its share.
+
+    Neighbours are told by the `scale` of their numbers; clusters that are not convex have no categories.
+    """
+    n_clusters, total = int(made.labels.max()) + 1, len(made.labels)
     points, labels, mass = [], [], []
-    for cluster in range(len(count)):
+    for cluster in range(n_clusters):
         own = np.flatnonzero(made.labels == cluster)
         group = np.arange(len(own))
         if total > MOST_PROTOTYPES:
-            wanted = max(1, MOST_PROTOTYPES * len(own) // total)
+            # One, and of all others its share.
+            wanted = 1 + max(0, MOST_PROTOTYPES - n_clusters) * (len(own) - 1) // max(1, total - n_clusters)
             # No luck in it: which of many neighbours are merged hardly matters.
-            group, _ = k_means(made.centroids[own], wanted, np.random.default_rng(0), made.mass[own])
+            group, _ = k_means(made.centroids[own] / scale, wanted, np.random.default_rng(0), made.mass[own])
         points.append(means_of(made.centroids[own], group, made.mass[own]))
         mass.append(np.bincount(group, weights=made.mass[own]))
         labels.append(np.full(len(mass[-1]), cluster, dtype=np.int64))
@@ -242,21 +247,26 @@ def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     return ordered
 
 
-def reach_of(micro: MicroClusters, verdict: Verdict, covariance: FloatArray) -> FloatArray:
+def reach_of(
+    micro: MicroClusters, verdict: Verdict, covariance: FloatArray, prototypes: Prototypes | None = None
+) -> FloatArray:
     """How far every cluster goes: to its outermost micro-centroid, and a margin for the rows around it.
 
-    Of clusters that are not convex: from one micro-centroid to the next. Where no shape is known, rows are taken to lie
+    Of clusters that are not convex: from one prototype to the next. Where no shape is known, rows are taken to lie
     around their micro-centroid as the covariance has it.
     """
     within, reach = diagonal_of(micro.scatter), np.zeros(int(verdict.labels.max()) + 1)
     for cluster in range(len(reach)):
-        own = verdict.labels == cluster
         spread = covariance[cluster] if covariance.ndim == 3 else covariance
-        points, variance = micro.centroids[own], diagonal_of(spread)
-        origin = np.average(points, axis=0, weights=micro.mass[own])
-        points = whiten(points - origin, spread)
+        variance = diagonal_of(spread)
         mean_square = (within / variance).sum() / micro.total_mass if within.any() else len(variance)
-        apart = next_ones(points) if verdict.kind == "linked" else np.linalg.norm(points, axis=1)
+        if prototypes is None:
+            own = verdict.labels == cluster
+            origin = np.average(micro.centroids[own], axis=0, weights=micro.mass[own])
+            apart = np.linalg.norm(whiten(micro.centroids[own] - origin, spread), axis=1)
+        else:
+            points = prototypes.points[prototypes.labels == cluster]
+            apart = next_ones(whiten(points - points[0], spread))
         reach[cluster] = apart.max() + MARGIN * np.sqrt(mean_square)
     return reach
 
@@ -265,6 +275,6 @@ def next_ones(points: FloatArray) -> FloatArray:
     """How far it is from every point to the nearest other; 0 from a single one."""
     if len(points) < 2:
         return np.zeros(len(points))
-    squared = squares_between(points, points)
+    squared = squares_between(points, points)  # of prototypes there are not many
     np.fill_diagonal(squared, np.inf)
     return np.asarray(np.sqrt(squared.min(axis=1)))

@@ -89,6 +89,7 @@ class ModelHeader(Header):
     kind: Literal["model"]
     cluster_kind: Literal["shared", "own", "linked"]
     why: Text
+    agreement: Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
     clients: several(Name)  # type: ignore[valid-type]
     micro_counts: several(Count)  # type: ignore[valid-type]
     digests: several(Digest)  # type: ignore[valid-type]
@@ -240,12 +241,13 @@ def check_tensors(kind: str, tensors: dict[str, Any]) -> None:
             raise BadMessage(f"its {name} has {len(shape)} dimensions")
     if "centroids" not in tensors:
         raise BadMessage("it has no centroids")
-    count, features = tensors["centroids"]["shape"]
-    if count > MOST_CENTROIDS or features > MOST_FEATURES:
-        raise BadMessage(
-            f"it has {str(count)[:20]} centroids of {str(features)[:20]} features; {MOST_CENTROIDS} of {MOST_FEATURES} "
-            "are the limit"
-        )
+    for name in ("centroids", "prototypes"):
+        count, features = tensors.get(name, {"shape": (0, 0)})["shape"]
+        if count > MOST_CENTROIDS or features > MOST_FEATURES:
+            raise BadMessage(
+                f"it has {str(count)[:20]} {name} of {str(features)[:20]} features; {MOST_CENTROIDS} of "
+                f"{MOST_FEATURES} are the limit"
+            )
 
 
 def read_arrays(body: bytes) -> dict[str, NDArray[np.float64]]:

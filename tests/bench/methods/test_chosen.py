@@ -17,7 +17,7 @@ def test_clear_clusters_are_counted(by: str, clusters: int) -> None:
     assert CRITERIA[by](sample(complete.X, rng), rng) == clusters
 
 
-@pytest.mark.parametrize("then", ["GOLD consensus", "pooled k-means"])
+@pytest.mark.parametrize("then", ["OneShot", "pooled k-means"])
 def test_the_method_gets_the_chosen_number_and_not_the_true_one(then: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CRITERIA, "gap", lambda rows, rng: 2)  # noqa: ARG005
     run = run_job(Job("iris", "even-3", ChosenK.name, 0, {"by": "gap", "then": then}))

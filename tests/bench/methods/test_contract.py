@@ -7,24 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goldfc import OneShotClustering
 from goldfc._types import FloatArray, IntArray
 from goldfc.bench.methods import METHODS, VARIANTS, method_named
-from goldfc.bench.methods.ablation import AblatedFusion
 from goldfc.bench.methods.protocol import Answer, Method
 from goldfc.bench.score import ari
 from goldfc.errors import GoldError
-from goldfc.learning.consensus import GRANULARITIES, STARTS, fit_levels
-from goldfc.learning.mixture import MicroClusters
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.message import Message
-from strategies import KINDS
 
 ALL = METHODS | VARIANTS
 PAPERS_NAMES = (
     "k-Fed", "FFCM-avg1", "FFCM-avg2", "OSFSC-SSC", "OSFSC-TSC", "FedSC", "NN-FC", "AFCL", "GOLD",
     "pooled k-means", "coreset k-means",
 )  # fmt: skip
-OUR_NAMES = ("GOLD consensus",)
+OUR_NAMES = ("OneShot",)
 # These find, or choose, their own number of clusters.
 OWN_K = {"AFCL", "k chosen on pooled rows"}
 LAWS: list[Callable[[Method], None]] = []
@@ -188,38 +185,45 @@ def test_every_method_is_there_and_checked() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"partitions": "mixtures and MCPL"},
-        {"partitions": "MCPL"},
-        {"partitions": "best mixture"},
-        {"withhold": ("mass", "shape"), "most": None, "rows_each": 1, "max_epochs": 30},
-        {"granularities": (1.0,), "starts": 1},
-        {"granularities": [1.0, 2.0]},
+        {"withhold": ["mass", "shape"]},
+        {"scaling": "given"},
+        {"kinds": ["shared"]},
+        {"kinds": ["own"]},
+        {"kinds": ["linked"]},
+        {"by_file": True},
     ],
 )
-def test_every_part_of_the_consensus_can_be_replaced(settings: dict[str, Any]) -> None:
-    labels, answer, _ = run(method_named("GOLD consensus ablated", settings), federation())
+def test_one_shot_runs_with_every_setting(settings: dict[str, Any]) -> None:
+    labels, answer, _ = run(method_named("OneShot", settings), federation())
     assert all(len(own) == 60 for own in labels.values())
-    assert len(answer.centroids) <= 4
+    assert len(answer.centroids) == 4
+    assert answer.details is not None
+    if "kinds" in settings and settings["kinds"] != ["linked"]:  # linked clusters may be as well told by covariances
+        assert answer.details["kind"] in settings["kinds"]
 
 
-def test_the_consensus_as_it_is_equals_the_one_with_nothing_replaced() -> None:
-    whole, _, _ = run(ALL["GOLD consensus"], federation())
-    same, _, _ = run(ALL["GOLD consensus ablated"], federation())
-    for name, own in whole.items():
-        np.testing.assert_array_equal(own, same[name])
+def test_one_shot_is_what_the_estimator_does() -> None:
+    rows = federation()
+    labels, _, _ = run(ALL["OneShot"], rows, seed=3)
+    groups = np.repeat(list(rows), [len(own) for own in rows.values()])
+    estimator = OneShotClustering(4, random_state=3).fit(np.vstack(list(rows.values())), groups=groups)
+    np.testing.assert_array_equal(estimator.labels_, np.concatenate(list(labels.values())))
 
 
-def test_a_consensus_that_is_not_told_the_number_of_clusters_proposes_it() -> None:
-    labels, answer, _ = run(method_named("GOLD consensus", {"given_k": False}), federation(), n_clusters=99)
+def test_labels_of_rows_that_took_part_are_those_of_new_rows() -> None:
+    rows = federation()
+    labels, answer, _ = run(ALL["OneShot"], rows)
+    for name, own in rows.items():
+        np.testing.assert_array_equal(answer.label(own), labels[name])
+
+
+def test_by_file_a_centroid_is_the_mean_of_at_least_five_rows() -> None:
+    _, _, port = run(method_named("OneShot", {"by_file": True}), federation())
+    assert min(message.arrays["mass"].min() for message in port.heard) >= 5
+
+
+def test_one_shot_that_is_not_told_the_number_of_clusters_proposes_it() -> None:
+    labels, answer, _ = run(method_named("OneShot", {"given_k": False}), federation(), n_clusters=99)
     assert answer.details is not None
     assert answer.details["proposed"][0] == len(answer.centroids) == len(set(np.concatenate(list(labels.values()))))
     assert answer.details["proposed"][0] == 4
-
-
-def test_the_best_mixture_is_of_those_with_as_many_clusters_as_were_asked_for() -> None:
-    X = KINDS["far apart"](np.random.default_rng(0), (40, 1))  # fine mixtures lose more of their clusters here
-    micro = MicroClusters(X, np.ones(40), np.zeros((1, 1)))
-    fused = AblatedFusion(partitions="best mixture").fuse(micro, 3, np.random.default_rng(0))
-    mixtures = fit_levels(micro, 3, np.random.default_rng(0), granularities=GRANULARITIES, starts=STARTS)
-    best = max(mixtures[-1], key=lambda mixture: mixture.log_likelihood)
-    np.testing.assert_array_equal(fused.labels, best.labels)

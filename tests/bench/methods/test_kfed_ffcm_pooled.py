@@ -20,8 +20,8 @@ from goldfc.bench.methods.pooled import PooledKMeans
 from goldfc.bench.methods.protocol import Answer, Method
 from goldfc.bench.score import ari, purity
 from goldfc.errors import BadSettings, GoldError, TooFewMicroClusters
-from goldfc.protocol.label import nearest
 from goldfc.protocol.federation import LocalPort, generator
+from goldfc.protocol.label import nearest
 from goldfc.protocol.message import Message
 from needs import needs_splits
 

@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
 
+from goldfc import Client
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.methods.oneshot import OneShotMethod, PromptClient
+from goldfc.bench.methods.oneshot import OneShotMethod
 from goldfc.bench.methods.pooled import PooledKMeans, PooledSite
 from goldfc.bench.methods.protocol import Answer, UploadsRows, in_name_order, integer_seed, n_distinct
 from goldfc.errors import TooFewMicroClusters
@@ -63,8 +64,8 @@ class ChosenKSite:
     def __init__(self, name: str, rows: FloatArray, rng: np.random.Generator) -> None:
         self.name = name
         self._pooled = PooledSite(name, rows, rng)
-        self._one_shot = PromptClient(name, rows, rng)
-        self._last: PooledSite | PromptClient = self._pooled
+        self._one_shot = Client(name, rows, rng)
+        self._last: PooledSite | Client = self._pooled
 
     @property
     def labels(self) -> IntArray:

@@ -1,6 +1,6 @@
 """OneShot, the default of this package: micro-clusters with mass and shape up, clusters of the kind to believe down.
 
-Source: docs/fusion.md.
+Source: docs/default.md.
 Client: k-means, up to 100 micro-clusters and one for five rows, in the scale of its own columns. Upload, once: their
 centroids and masses, one shape, and mean and spread of every column. Server: three kinds of clusters (alike in form,
 each of its own form, or of any form with gaps between them), of which it believes the one that the micro-clusters speak
@@ -27,7 +27,7 @@ from goldfc.protocol.client import Part
 from goldfc.protocol.federation import Port
 from goldfc.protocol.fusion import OneShot
 from goldfc.protocol.label import predict
-from goldfc.protocol.message import Message, Model, Scaling
+from goldfc.protocol.message import Model, Scaling
 from goldfc.protocol.terms import Column
 
 
@@ -48,9 +48,9 @@ class OneShotMethod:
         object.__setattr__(self, "withhold", tuple(self.withhold))
         object.__setattr__(self, "kinds", tuple(self.kinds))
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "PromptClient":
+    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> Client:
         """The program of one client."""
-        return PromptClient(name, rows, rng, withhold=self.withhold)
+        return Client(name, rows, rng, withhold=self.withhold)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""
@@ -71,17 +71,6 @@ class OneShotMethod:
             return OneShot(scaling=self.scaling, kinds=self.kinds)
         # The columns do not matter here: nobody names them.
         return Agreement(federation="bench", columns=(Column(name="any"),)).way
-
-
-class PromptClient(Client):
-    """A client that labels its rows as soon as it can, not when somebody asks: labelling belongs into the clock."""
-
-    def answer(self, message: Message) -> Message | None:
-        """As every client does."""
-        reply = super().answer(message)
-        if message.kind == Model.KIND:
-            _ = self.labels
-        return reply
 
 
 def details_of(model: Model) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, TooFewMicroClusters
-from goldfc.protocol.label import nearest
 from goldfc.protocol.federation import Participant, Port
+from goldfc.protocol.label import nearest
 from goldfc.protocol.message import Message
 
 # Whether messages to the server hold rows: never; where a cluster has a single row, which is then its centroid; or all

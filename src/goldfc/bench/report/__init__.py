@@ -10,7 +10,6 @@ from goldfc.bench.report.sections.ablation import ablation
 from goldfc.bench.report.sections.clients import clients
 from goldfc.bench.report.sections.degree import degree, degrees_of
 from goldfc.bench.report.sections.exchange import exchange
-from goldfc.bench.report.sections.fusion import fusion
 from goldfc.bench.report.sections.granularity import granularity
 from goldfc.bench.report.sections.hyper import hyper
 from goldfc.bench.report.sections.performance import all_figures, performance
@@ -34,7 +33,6 @@ def write_report(folder: Path, out: Path) -> None:
     lambdas = degrees_of([*runs["degree"], *runs["exchange"]], folder / "degrees.json")
     sections = [
         section("performance", runs, performance),
-        section("fusion", runs, fusion),
         section("unknown", runs, unknown),
         section("degree", runs, lambda own: degree(own, lambdas)),
         section("exchange", runs, lambda own: exchange(own, lambdas)),

@@ -52,7 +52,7 @@ STYLES: dict[str, Style] = {
     "NN-FC": Style("#882255", "X"),
     "AFCL": Style("#aa4499", "<"),
     "GOLD": Style(GOLDEN, "o", thick=True),
-    "GOLD consensus": Style("#cc3311", "*", thick=True),
+    "OneShot": Style("#cc3311", "*", thick=True),
     "pooled k-means": Style("#1d2433", "h", dashed=True),
     "coreset k-means": Style("#8a8f98", "p", dashed=True),
     "Purity": Style("#332288", "o"),

@@ -17,7 +17,7 @@ from goldfc.bench.run import Run
 
 GOLD = "GOLD"
 NINE = ("k-Fed", "FFCM-avg1", "FFCM-avg2", "OSFSC-SSC", "OSFSC-TSC", "FedSC", "NN-FC", "AFCL", GOLD)
-OURS = "GOLD consensus"
+OURS = "OneShot"
 CORESET = "coreset k-means"
 RIVALS = ("pooled k-means", CORESET)
 EXTERNAL = EVALUATIONS["federated"]

@@ -42,10 +42,10 @@ WHY = {
         "rounds they are not (EC .70/.35). The number of rounds decides, and with it the paper's ranking of "
         "this method."
     ),
-    "GOLD consensus": (
-        "It is not in the paper: the same learner, stopped early and thinned, with mass and shape in the message and "
-        "another fusion at the server (docs/fusion.md). Rows that took no part go to the nearest centroid in distances "
-        "that undo the covariance inside clusters."
+    "OneShot": (
+        "It is not in the paper, but the default of this package: micro-clusters by k-means with mass and shape in the "
+        "message, and at the server three kinds of clusters and a judge between them (docs/default.md). Every row, "
+        "whether it took part or not, goes to the likeliest cluster by the model."
     ),
     "GOLD": (
         "Close everywhere, a little below on average. Which detail is missing we do not know; what was tried "

@@ -1,4 +1,4 @@
-"""The fusion at the server against weighted k-means on the same micro-clusters."""
+"""OneShot's server against weighted k-means on the same micro-clusters."""
 
 from dataclasses import asdict, dataclass
 
@@ -6,16 +6,18 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from goldfc.bench.scale.clock import seconds
-from goldfc.bench.scale.parts import Section, Table, Tick, in_seconds
+from goldfc.bench.scale.parts import Section, Table, Tick, in_seconds, spaced
 from goldfc.bench.scale.plan import Plan
-from goldfc.learning.consensus import find_consensus
-from goldfc.learning.mixture import MicroClusters
-from goldfc.learning.proposal import propose
+from goldfc.learning.judge import Verdict, judge
+from goldfc.learning.micro_clusters import MicroClusters, standardized
+from goldfc.protocol.fusion import OneShot
+from goldfc.protocol.server import merge_many
 
-TEXT = """\
-The consensus at the server on synthetic micro-clusters that overlap; how long it takes to propose the number of
-clusters, if nobody knows it; and weighted k-means with ten starts on the same centroids, which is what coreset k-means
-does. Once each: it does not grow with the rows."""
+TEXT = f"""\
+What the server of OneShot does with synthetic micro-clusters that overlap: try three kinds of clusters and judge
+between them, with the number of clusters given, and with a number to propose. More than {spaced(OneShot().at_most)} are
+merged first. Beside it, weighted k-means with ten starts on the same centroids, which is what coreset k-means does.
+Once each: it does not grow with the rows."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class FusionMeasurement:
     micro_clusters: int
     features: int
     clusters: int
-    seconds_consensus: float
-    seconds_proposal: float
+    seconds_given: float
+    seconds_proposed: float
     seconds_k_means: float
 
 
@@ -37,7 +39,6 @@ def steps(plan: Plan, repeats: int) -> int:  # noqa: ARG001
 
 def measure(plan: Plan, repeats: int, tick: Tick) -> Section:  # noqa: ARG001
     """All sizes, once each."""
-    propose(overlapping(100, 3, 2))  # compiles
     measurements = []
     for size in plan.fusion:
         measurements.append(measure_size(*size))
@@ -54,9 +55,15 @@ def measure_size(micro_clusters: int, features: int, clusters: int) -> FusionMea
         features,
         clusters,
         seconds_k_means=seconds(lambda: k_means.fit(micro.centroids, sample_weight=micro.mass)),
-        seconds_consensus=seconds(lambda: find_consensus(micro, clusters, np.random.default_rng(1))),
-        seconds_proposal=seconds(lambda: propose(micro)),
+        seconds_given=seconds(lambda: find_clusters(micro, clusters, np.random.default_rng(1))),
+        seconds_proposed=seconds(lambda: find_clusters(micro, None, np.random.default_rng(1))),
     )
+
+
+def find_clusters(micro: MicroClusters, n_clusters: int | None, rng: np.random.Generator) -> Verdict:
+    """From the micro-clusters of all sites to clusters of the kind to believe."""
+    merged = micro.merged(merge_many(micro, OneShot().at_most, rng))
+    return judge(standardized(merged)[0], n_clusters, rng)
 
 
 def overlapping(micro_clusters: int, features: int, clusters: int) -> MicroClusters:
@@ -71,14 +78,14 @@ def overlapping(micro_clusters: int, features: int, clusters: int) -> MicroClust
 
 def section(measurements: list[FusionMeasurement]) -> Section:
     """For the page."""
-    columns = ("micro-clusters", "clusters", "consensus", "proposal", "weighted k-means")
+    columns = ("micro-clusters", "clusters", "number given", "number proposed", "weighted k-means")
     rows = [
         (
             f"{one.micro_clusters} x {one.features}",
             str(one.clusters),
-            *map(in_seconds, (one.seconds_consensus, one.seconds_proposal, one.seconds_k_means)),
+            *map(in_seconds, (one.seconds_given, one.seconds_proposed, one.seconds_k_means)),
         )
         for one in measurements
     ]
     figures = [asdict(one) for one in measurements]
-    return Section("fusion", "The fusion at the server", TEXT, Table(columns, rows), figures=figures)
+    return Section("fusion", "OneShot's server", TEXT, Table(columns, rows), figures=figures)

@@ -6,27 +6,25 @@ from statistics import median
 
 import numpy as np
 
-from goldfc import Consensus
 from goldfc._types import FloatArray
 from goldfc.bench.cases import dataset_of
 from goldfc.bench.scale.clock import in_turn, seconds
-from goldfc.bench.scale.parts import Section, Table, Target, Tick, in_seconds, short, spaced
+from goldfc.bench.scale.parts import Section, Table, Target, Tick, in_seconds, short
 from goldfc.bench.scale.plan import FEATURES, ROWS, Plan, Size
 from goldfc.bench.scale.whole import OURS, Race
-from goldfc.protocol.client import summarize
+from goldfc.learning.paper.competition import Learning
 from goldfc.protocol.federation import generator
-from goldfc.protocol.finding import WHEN_MANY, Blocks
+from goldfc.protocol.paper import Blocks, learn
 
-WHOLE, CLIENTS_ALONE, BLOCKS = "the whole", "the clients alone", "block learning"
+WHOLE, CLIENTS_ALONE, BLOCKS = "OneShot", "OneShot's clients alone", "GOLD's block learning"
 # At most to this power.
 IN_ROWS, IN_FEATURES = 1.05, 1.1
 TEXT = f"""\
 An exponent of 1 means that twice the rows take twice the time, 2 that they take four times as long. It is the slope of
-a straight line, fitted by least squares, through the logarithms of seconds and size. The whole has a part that does not
-grow with the rows, the fusion at the server, and clients with up to {spaced(WHEN_MANY.most_at_once)} rows learn all of
-them at once, in time that grows with their square. So block learning is measured by itself, too: one
-client that has all rows and learns them in blocks, however few they are, with all that a client does for its summary.
-Rows grow at {FEATURES} features; features grow at {ROWS} rows."""
+a straight line, fitted by least squares, through the logarithms of seconds and size. OneShot as a whole has a part that
+does not grow with the rows, the judge at the server, so its clients are shown alone, too. The paper's learner takes
+time that grows with the square of the rows, unless it learns them in blocks: that is one client of GOLD that has all
+rows and learns them so, however few they are. Rows grow at {FEATURES} features; features grow at {ROWS} rows."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ def measure_blocks(plan: Plan, repeats: int, tick: Tick) -> list[Growth]:
 
 
 def learn_in_blocks(rows: FloatArray) -> None:
-    """A client's summary, its rows learned in blocks however few they are."""
-    summarize(rows, "all", Consensus().task, generator(0, "client", "all"), blocks=Blocks(most_at_once=0))
+    """What a client of GOLD does, its rows learned in blocks however few they are."""
+    learn(rows, "all", Learning(), generator(0, "client", "all"), Blocks(most_at_once=0, n_jobs=1))
 
 
 def growth_along(what: str, along: str, sizes: Sequence[Size], medians: dict[Size, float]) -> Growth:

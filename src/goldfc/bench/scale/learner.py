@@ -1,4 +1,4 @@
-"""FCPL with all its epochs against one distance matrix of the same size."""
+"""FCPL, the learner of GOLD, with all its epochs against one distance matrix of the same size."""
 
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -18,8 +18,8 @@ from goldfc.learning.paper.competition import Learning, Outcome, compete
 # At most so many times one distance matrix.
 TARGETS = {("SD", 12_500, 10): 1.5, ("SD", 5_000, 36): 3.0, ("SD", 2_000, 500): 4.0}
 TEXT = """\
-FCPL is what a client does with its rows: half of them are candidates in the beginning, and every row is compared with
-every candidate that is left, epoch after epoch. Here it runs to its end, against a single
+FCPL is what a client of GOLD does with its rows: half of them are candidates in the beginning, and every row is
+compared with every candidate that is left, epoch after epoch. Here it runs to its end, against a single
 `sklearn.metrics.pairwise.euclidean_distances(X, X[seeds])` of the same rows and as many seeds, which does a part of the
 work of the first epoch. SD is a mixture of five clusters. One Gaussian is the hard case: there is nothing to find, so
 that thousands of candidates live on through all epochs. Mind the seconds beside the ratio: a distance matrix takes
@@ -99,7 +99,7 @@ def section(measurements: list[Measurement]) -> Section:
         rows.append((name, *times_taken, f"{limit:g}" if limit else "-", str(one.epochs), str(one.clusters)))
     return Section(
         "learner",
-        "The learner against one distance matrix",
+        "The paper's learner against one distance matrix",
         TEXT,
         Table(columns, rows),
         targets,

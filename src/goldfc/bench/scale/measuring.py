@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from goldfc.bench.scale import fusion, growth, learner, memory, stages, two_jobs, whole
+from goldfc.bench.scale import first, fusion, growth, learner, limits, memory, stages, two_jobs, whole
 from goldfc.bench.scale.growth import Growth
 from goldfc.bench.scale.parts import Section, Target, Tick
 from goldfc.bench.scale.plan import Plan
@@ -46,13 +46,15 @@ class Measuring:
     def parts(self) -> Iterator[Part]:
         """One by one. They use each other's figures: the order matters."""
         sizes = growth.steps(self.plan, self.repeats)
-        yield self._part("learner", learner)
         yield Part("federations", sizes, self._whole)
         yield Part("growth", sizes, self._growth)
+        yield self._part("wide rows and a fleet", limits)
+        yield self._part("the first summary", first)
         yield self._part("two cores", two_jobs)
         yield self._part("stages", stages)
         yield self._part("fusion", fusion)
         yield self._part("memory", memory)
+        yield self._part("the paper's learner", learner)
 
     def finish(self, part: Part, tick: Tick) -> Section:
         """Do a part; small plans are not judged."""

@@ -3,7 +3,7 @@
 import ctypes
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -15,23 +15,29 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from goldfc import Consensus, Remc
+from goldfc import OneShot
+from goldfc._types import IntArray
 from goldfc.bench.cases import dataset_of, split_of
-from goldfc.bench.methods.gold import Gold, GoldConsensus
+from goldfc.bench.methods.gold import Gold
+from goldfc.bench.methods.oneshot import OneShotMethod
 from goldfc.bench.run import clients_of, warm_up
-from goldfc.bench.scale.fusion import overlapping
+from goldfc.bench.scale.clock import seconds
+from goldfc.bench.scale.fusion import find_clusters, overlapping
 from goldfc.bench.scale.learner import learn, rows_of
 from goldfc.bench.scale.parts import Section, Table, Target, Tick, short
 from goldfc.bench.scale.plan import CLIENTS, FEATURES, Plan, Size
+from goldfc.learning.micro_clusters import MicroClusters
 from goldfc.learning.paper._kernels import Clusters
+from goldfc.learning.paper.competition import Learning
+from goldfc.learning.paper.fusion import fuse_levels
+from goldfc.learning.paper.granularity import find_levels
 from goldfc.protocol.client import summarize
 from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.finding import Blocks
 
 Result = TypeVar("Result")
 
 NUMBER = 8  # bytes
-ANSWER = 4  # of a row: its micro-cluster
+ANSWER = 20  # of a row: its micro-cluster, its cluster, and how certain that is
 CLIENT_DATA, DATA_AND_STATE, GIGABYTES = 3.0, 4.0, 2.0
 # The server's: features and clusters of the micro-clusters.
 MICRO_FEATURES, MICRO_CLUSTERS = 16, 2
@@ -40,11 +46,12 @@ WIDE = ("centroid", "importance")
 TEXT = """\
 How far the peak of resident memory rose above what was in use when the rows had been made, each measured in a fresh
 process after compilation, and beside it what it is measured by. The federation holds all rows of its eight clients,
-whose programs run two at a time; the unit is the data of one of them. What all eight have in the end, a micro-cluster
-for every row, is counted in the first line and not in the second. The lone client has all rows
-itself and learns its blocks two at a time; its peak counts the rows, too. So does that of exact FCPL; its state is what
-the paper's learner has to keep of every candidate: a centroid, as many feature weights, and five numbers. An n x k
-matrix of distances, 625 MB for the first, is never made."""
+whose programs run two at a time; the unit is the data of one of them. What all eight have in the end, for every row its
+micro-cluster, its cluster and how certain that is, is counted in the first line and not in the second. The lone client
+has all rows itself, and summarises them; its peak counts the rows, too. So does that of exact FCPL, the learner of
+GOLD; its state is what it has to keep of every candidate: a centroid, as many feature weights, and five numbers. An n x
+k matrix of distances, 625 MB for the first, is never made. The last two lines are the servers of OneShot and of
+GOLD."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:  # noqa: ARG001
     jobs: list[Callable[[], Peak]] = [
         partial(peak_of_client, Size(rows, FEATURES)),
         *(partial(peak_of_learner, *size) for size in plan.learner),
-        *(partial(peak_of_fusion, name, plan.micro_clusters) for name in ("consensus", "MCPL and REMC")),
+        *(partial(peak_of_fusion, name, plan.micro_clusters) for name in FUSIONS),
     ]
     for job in jobs:
         peaks.append(in_fresh_process(job))
@@ -91,14 +98,14 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:  # noqa: ARG001
 
 def peak_of_federation(size: Size) -> Peak:
     """Eight clients in one process, two at a time; all rows are there before."""
-    warm_up(GoldConsensus())
+    warm_up(OneShotMethod())
     split = split_of(size.dataset, f"even-{CLIENTS}")
-    clients, n_clusters = clients_of(GoldConsensus().client, split, 0), len(set(split.y.tolist()))
+    clients, n_clusters = clients_of(OneShotMethod().client, split, 0), len(set(split.y.tolist()))
     one = NUMBER * size.features * int(np.bincount(split.client).max())
     del split
     forget_cases()
     port = LocalPort(clients, n_jobs=2)
-    _, extra = peak_bytes(lambda: GoldConsensus().serve(port, n_clusters, generator(0, "server")))
+    _, extra = peak_bytes(lambda: OneShotMethod().serve(port, n_clusters, generator(0, "server")))
     what = f"federation of {short(size.rows)} rows, two jobs"
     return Peak(what, extra, 0.0, one, "one client's data", CLIENT_DATA)
 
@@ -111,12 +118,12 @@ def without_answers(peak: Peak, rows: int) -> Peak:
 
 
 def peak_of_client(size: Size) -> Peak:
-    """One client with all rows, blocks two at a time."""
-    warm_up(GoldConsensus())
+    """One client with all rows."""
+    warm_up(OneShotMethod())
     rows, rng = dataset_of(size.dataset).X, generator(0, "client", "all")
     forget_cases()
-    _, extra = peak_bytes(lambda: summarize(rows, "all", Consensus().task, rng, blocks=Blocks(0, n_jobs=2)))
-    what = f"lone client of {short(size.rows)} rows, two jobs"
+    _, extra = peak_bytes(lambda: summarize(rows, "all", OneShot().task, rng))
+    what = f"lone client of {short(size.rows)} rows"
     return Peak(what, extra, rows.nbytes, rows.nbytes, "its data", CLIENT_DATA)
 
 
@@ -132,14 +139,24 @@ def peak_of_learner(data: str, rows: int, features: int) -> Peak:
 
 def peak_of_fusion(name: str, micro_clusters: int) -> Peak:
     """The server's part."""
-    warm_up(GoldConsensus())
+    warm_up(OneShotMethod())
     warm_up(Gold())
     micro = overlapping(micro_clusters, MICRO_FEATURES, MICRO_CLUSTERS)
-    fusion = Consensus() if name == "consensus" else Remc()
     forget_cases()
-    _, extra = peak_bytes(lambda: fusion.fuse(micro, MICRO_CLUSTERS, generator(0, "server")))
+    _, extra = peak_bytes(lambda: FUSIONS[name](micro, MICRO_CLUSTERS, generator(0, "server")))
     what = f"{name} of {short(micro_clusters)} micro-clusters x {MICRO_FEATURES}"
     return Peak(what, extra, 0.0, 1e9, "GB", GIGABYTES)
+
+
+def fuse_as_the_paper(micro: MicroClusters, n_clusters: int, rng: np.random.Generator) -> IntArray:
+    """MCPL and REMC, which know nothing but centroids."""
+    return fuse_levels(find_levels(micro.centroids, Learning(), rng), n_clusters, rng)
+
+
+FUSIONS: Mapping[str, Callable[[MicroClusters, int, np.random.Generator], object]] = {
+    "merging and judging": find_clusters,
+    "MCPL and REMC": fuse_as_the_paper,
+}
 
 
 def state_bytes(candidates: int, features: int) -> int:
@@ -174,12 +191,26 @@ def forget_cases() -> None:
 def peak_bytes(work: Callable[[], Result]) -> tuple[Result, float]:
     """The result, and how much the peak of resident memory rose above what was in use; Linux only, else nan."""
     try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the earlier peak
+        forget_peak()
         before = resident_bytes("VmRSS")
     except OSError:
         return work(), float("nan")
     result = work()
     return result, resident_bytes("VmHWM") - before
+
+
+def peak_of_process(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and the most bytes that the whole process held meanwhile; Linux only, else nan."""
+    try:
+        forget_peak()
+    except OSError:
+        return seconds(work), float("nan")
+    return seconds(work), resident_bytes("VmHWM")
+
+
+def forget_peak() -> None:
+    """From here on, the peak of resident memory is a new one."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def resident_bytes(field: str) -> float:

@@ -9,8 +9,6 @@ from typing import Any
 from goldfc.bench.scale.machine import Machine
 
 NUMBER = 8  # bytes
-# For every number of a row and every candidate: a difference, two products, a sum.
-PER_WEIGHTED_DISTANCE = 4
 # A difference, a product, a sum.
 PER_DISTANCE = 3
 # Of the randomised singular value decomposition: products with the matrix and its transpose, and extra directions.
@@ -43,17 +41,15 @@ def of_rows(passes: int, result: Any, source: Any, *_others: Any) -> Need:  # no
     return Need(bytes=passes * NUMBER * n_rows * n_features)
 
 
-def of_competition(outcome: Any, rows: Any, n_candidates: int, *_others: Any, **_named: Any) -> Need:
-    """Every row with every candidate in every epoch; from first to last, half of those that go are still there."""
-    n_rows, n_features = rows.shape
-    compared = outcome.epochs * n_rows * (n_candidates + outcome.n_clusters) / 2.0
-    return Need(flops=PER_WEIGHTED_DISTANCE * n_features * compared)
+def of_product(_result: Any, left: Any, right: Any) -> Need:
+    """A matrix product, by which k-means compares rows with centres."""
+    return Need(flops=2.0 * left.shape[0] * right.size)
 
 
-def of_thinning(_into: Any, centroids: Any, _mass: Any, limit: int) -> Need:
-    """All pairs of clusters, about twice, if there are more than the limit."""
-    n_clusters, n_features = centroids.shape
-    return Need(flops=2.0 * PER_DISTANCE * n_features * n_clusters**2 if n_clusters > limit else 0.0)
+def of_all_pairs(_result: Any, points: Any, *_others: Any) -> Need:
+    """Every point with every other, once."""
+    n_points, n_features = points.shape
+    return Need(flops=PER_DISTANCE * n_features * n_points**2 / 2.0)
 
 
 def of_shape(shape: Any, source: Any, *_others: Any) -> Need:
@@ -62,10 +58,14 @@ def of_shape(shape: Any, source: Any, *_others: Any) -> Need:
     return Need(NUMBER * n_rows * n_features, 2.0 * n_rows * shape.size)
 
 
-def of_em_step(_result: Any, micro: Any, means: Any, *_others: Any) -> Need:
-    """Means from memberships and memberships from means: two products; an exponential and a logarithm for each."""
-    n_micro, n_features = micro.centroids.shape
-    return Need(flops=n_micro * len(means) * (4.0 * n_features + 20.0))
+def of_em_step(clusters: Any, micro: Any, *_others: Any, **_named: Any) -> Need:
+    """Means from memberships and memberships from means: two products; an exponential and a logarithm for each.
+
+    Where every cluster has a covariance of its own, this is made and undone, too.
+    """
+    n_micro, n_numbers = micro.centroids.shape
+    of_covariances = 4.0 * n_numbers**2 if clusters.covariance.ndim == 3 else 0.0
+    return Need(flops=n_micro * len(clusters.mass) * (4.0 * n_numbers + of_covariances + 20.0))
 
 
 def of_embedding(_points: Any, partitions: Any, _mass: Any, n_clusters: int, *_others: Any) -> Need:
@@ -73,7 +73,9 @@ def of_embedding(_points: Any, partitions: Any, _mass: Any, n_clusters: int, *_o
     return Need(flops=2.0 * SVD_PRODUCTS * partitions.nnz * (n_clusters + SVD_EXTRA))
 
 
-def of_nearest(_labels: Any, rows: Any, centroids: Any) -> Need:
-    """Every row with every centroid, a product and a sum for each feature."""
-    n_rows, n_features = rows.shape
-    return Need(NUMBER * n_rows * n_features, 2.0 * n_rows * n_features * len(centroids))
+def of_labelling(_labels: Any, rows: Any, model: Any) -> Need:
+    """Every row, its covariance undone, with every centroid or prototype: a product and a sum for each feature."""
+    (n_rows, n_features), covariance = rows.shape, model.covariance
+    compared = len(model.centroids if model.prototypes is None else model.prototypes.points)
+    undone = 0.0 if covariance.ndim == 1 else 2.0 * covariance.size
+    return Need(NUMBER * rows.size, n_rows * (undone + 2.0 * n_features * compared))

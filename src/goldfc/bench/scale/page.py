@@ -29,8 +29,7 @@ Measured with {libraries}, on {cores}.
 ![Seconds against rows and features](growth.svg)
 
 {sections}
-What block learning costs in quality is on [a page of its own](../blocks/README.md). All figures of this page, and
-every single run of the federations, are in `figures.json` beside it.
+All figures of this page, and every single run of the federations, are in `figures.json` beside it.
 """
 COLUMNS = ("what", "figure", "at most", "")
 

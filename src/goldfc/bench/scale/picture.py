@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINES: dict[str, Style] = {
-    OURS: STYLES["GOLD consensus"],
+    OURS: STYLES["OneShot"],
     BLOCKS: Style("#b7791f", "o", thick=True),
     K_FED: STYLES["k-Fed"],
     CORESET: STYLES["coreset k-means"],
     POOLED: STYLES["pooled k-means"],
 }
-TITLES = {OURS: f"GOLD, {CLIENTS} clients", BLOCKS: "block learning, 1 client"}
+TITLES = {OURS: f"OneShot, {CLIENTS} clients", BLOCKS: "GOLD in blocks, 1 client"}
 
 
 def draw_growth(races: Sequence[Race], growths: Sequence[Growth]) -> str:

@@ -35,6 +35,9 @@ class Plan:
     profiled: int  # rows
     two_jobs: tuple[int, ...]  # rows
     micro_clusters: int  # of the server's memory
+    wide: tuple[int, int]  # rows, features
+    fleet: tuple[int, int]  # sites, rows of each
+    first: int  # rows of the first summary
     copied: int  # numbers, for the bandwidth
     multiplied: int  # side of square matrices, for the flop rate
     patience: float = 15.0  # seconds; what took longer in sum is not repeated
@@ -68,6 +71,9 @@ FULL = Plan(
     profiled=100_000,
     two_jobs=(100_000, 1_000_000),
     micro_clusters=20_000,
+    wide=(20_000, 1_024),
+    fleet=(20_000, 50),
+    first=3_000,
     copied=32_000_000,
     multiplied=1_500,
 )
@@ -81,6 +87,9 @@ QUICK = Plan(
     profiled=1_600,
     two_jobs=(1_600,),
     micro_clusters=300,
+    wide=(200, 16),
+    fleet=(20, 10),
+    first=100,
     copied=1_000_000,
     multiplied=200,
     judged=False,

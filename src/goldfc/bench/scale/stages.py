@@ -9,19 +9,22 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from goldfc.bench.cases import split_of
-from goldfc.bench.methods.gold import GoldConsensus
+import numpy as np
+
+from goldfc.bench.datasets import Split
+from goldfc.bench.methods.oneshot import OneShotMethod
 from goldfc.bench.run import clients_of, warm_up
 from goldfc.bench.scale import needs
 from goldfc.bench.scale.machine import Machine, measure_machine
 from goldfc.bench.scale.needs import Need
 from goldfc.bench.scale.parts import Section, Table, Tick, in_seconds, short
-from goldfc.bench.scale.plan import CLIENTS, FEATURES, Plan, Size
-from goldfc.learning import blocks, consensus, mixture
-from goldfc.protocol import client, finding
+from goldfc.bench.scale.plan import CLIENTS, FEATURES, Plan
+from goldfc.learning import consensus, judge, k_means, mixture
+from goldfc.protocol import client, server
 from goldfc.protocol.federation import LocalPort, generator
 
 ELSE = "everything else"
+CLUSTERS = 5
 Needs = Callable[..., Need]
 
 
@@ -39,21 +42,26 @@ class Probe:
 PROBES = (
     Probe("checking rows, moments", client, "checked", lambda source, *_: needs.of_rows(1, None, source)),
     Probe("checking rows, moments", client, "moments_of", partial(needs.of_rows, 2)),
-    Probe("learning at once", finding, "find_at_once"),
-    Probe("learning blocks", blocks, "learn_block"),
-    Probe("merging blocks", blocks.Merger, "add"),
-    Probe("merging blocks", blocks.Merger, "finish"),
-    Probe(None, finding, "compete", needs.of_competition),
-    Probe(None, blocks, "compete", needs.of_competition),
-    Probe("thinning to 100", finding, "thin", needs.of_thinning),
-    Probe("rows to the nearest", finding, "nearest", needs.of_nearest),
+    Probe("micro-clusters: scaling rows, a sample", client, "find", partial(needs.of_rows, 1)),
+    Probe("micro-clusters: k-means", k_means, "k_means"),
+    Probe("micro-clusters: all rows to the nearest", k_means, "assign"),
+    Probe(None, k_means, "product", needs.of_product),
     Probe("measuring, shape", client, "measure", partial(needs.of_rows, 1)),
     Probe("measuring, shape", client, "shape_of", needs.of_shape),
-    Probe("mixtures", consensus, "fit_levels"),
-    Probe(None, mixture, "memberships_of", needs.of_em_step),
-    Probe("embedding, cut", consensus, "fuse_partitions"),
+    Probe("putting sites together", server, "pool"),
+    Probe("putting sites together", server, "merge_many"),
+    Probe("putting sites together", server, "standardized"),
+    Probe("judge: spanning tree", judge, "spanning_tree", needs.of_all_pairs),
+    Probe("judge: linkages, gaps", judge, "best_linked"),
+    Probe("judge: linkages, gaps", judge, "gap_of"),
+    Probe("judge: mixtures", judge.Court, "kind_of_mixture"),
+    Probe("judge: mixtures", consensus, "draw_mixture"),
+    Probe(None, mixture, "clusters_of", needs.of_em_step),
+    Probe("judge: embedding, cut", consensus, "fuse_partitions"),
     Probe(None, consensus, "embed", needs.of_embedding),
-    Probe("labelling", client, "label_micro_clusters"),
+    Probe("describing clusters", server, "describe"),
+    Probe("describing clusters", server, "reach_of"),
+    Probe("labelling", client, "label", needs.of_labelling),
 )
 STAGES = (*dict.fromkeys(probe.stage for probe in PROBES if probe.stage), ELSE)
 
@@ -119,16 +127,23 @@ def steps(plan: Plan, repeats: int) -> int:  # noqa: ARG001
 
 def measure(plan: Plan, repeats: int, tick: Tick) -> Section:
     """A few profiles, the medians of their stages, and the machine's limits."""
-    warm_up(GoldConsensus())
-    split = split_of(Size(plan.profiled, FEATURES).dataset, f"even-{CLIENTS}")
+    warm_up(OneShotMethod())
+    split = overlapping(plan.profiled)
     clocks = []
     for seed in range(repeats):
-        port = LocalPort(clients_of(GoldConsensus().client, split, seed))
-        clocks.append(profile(port, len(set(split.y.tolist())), seed))
+        clocks.append(profile(LocalPort(clients_of(OneShotMethod().client, split, seed)), CLUSTERS, seed))
         tick()
     machine = measure_machine(plan)
     tick()
     return section(stages_of(clocks, machine), machine, plan.profiled)
+
+
+def overlapping(n_rows: int) -> Split:
+    """Evenly dealt rows of clusters that overlap: gaps do not settle it, and the server tries every kind of cluster."""
+    rng = np.random.default_rng(0)
+    y, row = rng.integers(CLUSTERS, size=n_rows), np.arange(n_rows)
+    centres = rng.normal(scale=1.5, size=(CLUSTERS, FEATURES))
+    return Split("overlapping", centres[y] + rng.normal(size=(n_rows, FEATURES)), y, row % CLIENTS, row)
 
 
 def profile(port: LocalPort, n_clusters: int, seed: int) -> StageClock:
@@ -137,7 +152,7 @@ def profile(port: LocalPort, n_clusters: int, seed: int) -> StageClock:
     with under(clock):
         clock.switch(ELSE)
         clock.seconds.clear()
-        GoldConsensus().serve(port, n_clusters, generator(seed, "server"))
+        OneShotMethod().serve(port, n_clusters, generator(seed, "server"))
         clock.switch(ELSE)
     return clock
 
@@ -168,13 +183,13 @@ def stage_of(name: str, seconds: float, total: float, need: Need, machine: Machi
 
 TEXT = """\
 The stages of one federation of {rows} rows x {features} at eight clients, one at a time; the time of all clients is
-added up. Beside the seconds stands what a stage cannot do without, counted by formula: the bytes of the arrays that it
-goes through, and the operations on them, temporary arrays not counted. Of the two limits, the one that would hold up a
-perfect program longer is named, and how near the stage comes to it: "x % of peak" says that a program at that limit
-would take x hundredths of the time. {machine} Peaks are out of reach for most work: a matrix product uses every number
-many times, with a multiplication and an addition in one instruction; a competition has to look at the winner of every
-row before it may go on to the next. Competitions are counted as if candidates went evenly from first to last, and all
-that are left were compared: where some are ruled out unseen, the figure is too high."""
+added up. Its five clusters overlap, so that the server tries every kind of cluster; where gaps are as clear as between
+those of SD, it needs no mixtures. Beside the seconds stands what a stage cannot do without, counted by formula: the
+bytes of the arrays that it goes through, and the operations on them, temporary arrays not counted. Of the two limits,
+the one that would hold up a perfect program longer is named, and how near the stage comes to it: "x % of peak" says
+that a program at that limit would take x hundredths of the time. {machine} Peaks are out of reach for most work: a
+large matrix product uses every number many times, with a multiplication and an addition in one instruction; mixtures of
+a few hundred micro-clusters are thousands of small products, and what they take is mostly the calls."""
 
 
 def section(stages: list[Stage], machine: Machine, rows: int) -> Section:

@@ -6,7 +6,7 @@ from statistics import median
 
 from goldfc.bench.cases import split_of
 from goldfc.bench.datasets import Split
-from goldfc.bench.methods.gold import GoldConsensus
+from goldfc.bench.methods.oneshot import OneShotMethod
 from goldfc.bench.run import clients_of, warm_up
 from goldfc.bench.scale.clock import in_turn, median_ratio, seconds
 from goldfc.bench.scale.parts import Section, Table, Tick, in_seconds, short, times
@@ -35,7 +35,7 @@ def steps(plan: Plan, repeats: int) -> int:
 
 def measure(plan: Plan, repeats: int, tick: Tick) -> Section:
     """All sizes."""
-    warm_up(GoldConsensus())
+    warm_up(OneShotMethod())
     return section([gain_at(rows, plan, repeats, tick) for rows in plan.two_jobs])
 
 
@@ -52,8 +52,8 @@ def timed_federation(split: Split, n_jobs: int) -> Callable[[], float]:
     n_clusters = len(set(split.y.tolist()))
 
     def work() -> float:
-        port = LocalPort(clients_of(GoldConsensus().client, split, 0), n_jobs=n_jobs)
-        return seconds(lambda: GoldConsensus().serve(port, n_clusters, generator(0, "server")))
+        port = LocalPort(clients_of(OneShotMethod().client, split, 0), n_jobs=n_jobs)
+        return seconds(lambda: OneShotMethod().serve(port, n_clusters, generator(0, "server")))
 
     return work
 

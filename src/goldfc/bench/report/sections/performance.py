@@ -40,7 +40,7 @@ HOW_TO_READ = (
     "ranks are over the data sets that all were run on, 1 is the best; who has no defined score is last."
 )
 SIGNS = (
-    "The last two lines compare GOLD, and GOLD consensus, with each method over the data sets (Wilcoxon signed-rank "
+    "The last two lines compare GOLD, and OneShot, with each method over the data sets (Wilcoxon signed-rank "
     "test, two-sided, 95 %): **+** it is significantly better, **-** significantly worse, **=** neither can be said."
 )
 BESIDE_THE_PAPER = (
@@ -50,12 +50,12 @@ BESIDE_THE_PAPER = (
 )
 MEANINGS = {
     "federated": "The rows of all clients, with the labels that they got in the federation, scored as one clustering.",
-    "global": "The rows of the complete data set, each with the label of its nearest global centroid (GOLD consensus: "
-    "nearest in distances that undo the covariance inside clusters).",
+    "global": "The rows of the complete data set, each with the label of its nearest global centroid (OneShot: of the "
+    "likeliest cluster by its model).",
 }
 RANKS = (
     "Whatever it is: the mean rank in every index of GOLD as in the paper. The paper's nine are the methods of its "
-    "tables; all methods are these, our GOLD consensus, and the two rivals that the paper leaves out, pooled k-means "
+    "tables; all methods are these, our OneShot, and the two rivals that the paper leaves out, pooled k-means "
     "(all rows in one place: what may not be done) and coreset k-means (the simplest one-shot method)."
 )
 

@@ -19,10 +19,10 @@ from goldfc.bench.report.tables import (
 from goldfc.bench.run import Run
 
 WHAT = (
-    "GOLD consensus when the number of classes k* is given, and when it proposes a number itself; beside it, what "
-    "silhouette, gap statistic and BIC choose on the rows of all clients in one place, which no federation can do, and "
-    "what GOLD consensus and pooled k-means make of that choice. Federated ARI; under it the numbers of clusters, over "
-    "the seeds. Classes need not be clusters: a number that differs from k* may fit the data better."
+    "OneShot when the number of classes k* is given, and when it proposes a number itself; beside it, what silhouette, "
+    "gap statistic and BIC choose on the rows of all clients in one place, which no federation can do, and what "
+    "OneShot and pooled k-means make of that choice. Federated ARI; under it the numbers of clusters, over the seeds. "
+    "Classes need not be clusters: a number that differs from k* may fit the data better."
 )
 SEPARATE = (
     "Mixtures of round clusters that lie at least eight deviations apart, k from 2 to 30, cut by the simulator into "

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 import naive
 from goldfc._types import FloatArray, IntArray
+from goldfc.learning.levels import Levels
 from goldfc.learning.paper import _kernels
 from goldfc.learning.paper.competition import Learning, compete, start
 from goldfc.learning.paper.fusion import draw_modes, fuse_levels, level_weights
-from goldfc.learning.levels import Levels, find_levels
+from goldfc.learning.paper.granularity import find_levels
 from goldfc.learning.paper.importance import feature_importance
 from strategies import KINDS, rows, seeds
 

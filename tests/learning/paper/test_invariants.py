@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings, TooFewMicroClusters
+from goldfc.learning.levels import Levels
 from goldfc.learning.paper import _fusion_kernels
 from goldfc.learning.paper.competition import Learning, compete
 from goldfc.learning.paper.fusion import draw_modes, fuse_levels
-from goldfc.learning.levels import Levels, find_levels
+from goldfc.learning.paper.granularity import find_levels
 from goldfc.learning.paper.importance import feature_importance
 from strategies import rows, seeds
 

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldfc._types import FloatArray
-from goldfc.learning import blocks
-from goldfc.learning.paper.blocks import BLOCK, Weighted, learn_in_blocks, nearest
+from goldfc.learning.k_means import nearest
+from goldfc.learning.micro_clusters import means_of
+from goldfc.learning.paper import blocks
+from goldfc.learning.paper.blocks import BLOCK, Weighted, learn_in_blocks
 from goldfc.learning.paper.competition import Learning, compete
-from goldfc.learning.mixture import means_of
 from strategies import rows, seeds
 
 
@@ -74,18 +75,3 @@ def test_merged_centroids_are_means_by_mass() -> None:
     merged = micro.merged(into)
     np.testing.assert_allclose(merged.mass, np.bincount(into, weights=micro.mass))
     np.testing.assert_allclose(merged.centroids, means_of(micro.centroids, into, micro.mass))
-
-
-@settings(max_examples=100, deadline=None)
-@given(seed=seeds, n_features=st.integers(1, 9), count=st.integers(1, 70), offset=st.sampled_from([0.0, 1e6]))
-def test_nearest_is_nearest(seed: int, n_features: int, count: int, offset: float) -> None:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(50, n_features)) + offset
-    centroids = rng.normal(size=(count, n_features)) + offset
-    distances = ((X[:, None] - centroids) ** 2).sum(axis=2)
-    chosen = distances[np.arange(50), nearest(X, centroids)]
-    np.testing.assert_allclose(chosen, distances.min(axis=1), rtol=1e-9, atol=1e-7)
-
-
-def test_of_centroids_at_the_same_place_the_first_is_nearest() -> None:
-    assert nearest(np.zeros((3, 2)), np.array([[5.0, 5.0], [1.0, 0.0], [1.0, 0.0]])).tolist() == [1, 1, 1]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goldfc.learning.paper import compilation
-from goldfc.learning.paper.compilation import FUSION, LEARNING, announce, must_be_compiled
+from goldfc.learning.paper.compilation import LEARNING, announce, must_be_compiled
 
 VERSION = f"py{sys.version_info.major}{sys.version_info.minor}"
 
@@ -20,7 +20,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where compiled functions of this package would be kept."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compilation, "_ANNOUNCED", set())
-    folder = tmp_path / "learning_0123"
+    folder = tmp_path / "paper_0123"
     folder.mkdir()
     return folder
 
@@ -38,7 +38,6 @@ def test_an_empty_cache_means_compilation_and_it_is_told_once(cache: Path, caplo
 def test_nothing_is_told_when_all_is_compiled(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     (cache / f"_epoch.epoch-1.{VERSION}.nbi").touch()
     assert not must_be_compiled(LEARNING)
-    assert must_be_compiled(FUSION)
     with caplog.at_level(logging.INFO, "goldfc"):
         announce(LEARNING)
     assert caplog.messages == []
@@ -55,9 +54,11 @@ def test_what_was_compiled_from_older_code_does_not_count_and_is_forgotten(cache
 
 def test_it_looks_where_the_compiler_really_keeps_it(tmp_path: Path) -> None:
     script = (
-        "import numpy as np; from goldfc.learning.thinning import thin;"
-        "from goldfc.learning.paper.compilation import FUSION, must_be_compiled; before = must_be_compiled(FUSION);"
-        "thin(np.zeros((3, 2)), np.ones(3), 2); raise SystemExit(not before or must_be_compiled(FUSION))"
+        "import numpy as np; from goldfc.learning.paper._fusion_kernels import best_matches\n"
+        "from goldfc.learning.paper.compilation import must_be_compiled\n"
+        "part = '_fusion_kernels', 'best_matches', 'a second'; before = must_be_compiled(part)\n"
+        "codes = np.zeros((3, 2), dtype=np.int64); best_matches(codes, codes, np.ones((3, 2)), np.zeros(3, dtype=int))\n"
+        "raise SystemExit(not before or must_be_compiled(part))"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     assert subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 0  # noqa: S603
