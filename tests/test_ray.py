@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 
-from goldfc import GOLD, Consensus, summarize
+from goldfc import GOLD, OneShotClustering
 from goldfc.bench.run import Job, Rows, run_jobs
+from goldfc.learning.paper.competition import Learning
 from goldfc.protocol.federation import generator
-from goldfc.protocol.finding import Blocks
+from goldfc.protocol.paper import Blocks, learn
 
 ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -29,23 +31,24 @@ def cluster() -> Iterator[None]:
 def test_clients_on_a_cluster_give_the_same_labels() -> None:
     rng = np.random.default_rng(0)
     rows, groups = rng.normal(size=(400, 3)) + 5.0 * rng.integers(0, 3, (400, 1)), np.arange(400) % 4
-    expected = GOLD(random_state=0).fit(rows, groups=groups)
-    with parallel_config("ray"):
-        found = GOLD(random_state=0, n_jobs=2).fit(rows, groups=groups)
-    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    for estimator in (GOLD(3, random_state=0), OneShotClustering(random_state=0)):
+        expected = clone(estimator).fit(rows, groups=groups)
+        with parallel_config("ray"):
+            found = clone(estimator).set_params(n_jobs=2).fit(rows, groups=groups)
+        np.testing.assert_array_equal(found.labels_, expected.labels_)
 
 
-def test_blocks_on_a_cluster_give_the_same_summary() -> None:
+def test_blocks_on_a_cluster_give_the_same_micro_clusters() -> None:
     rows = np.random.default_rng(0).normal(size=(10_001, 2))
-    alone = summarize(rows, "a", Consensus().task, generator(0))[1]
+    labels, centroids = learn(rows, "a", Learning(), generator(0), Blocks(5_000))
     with parallel_config("ray"):
-        beside = summarize(rows, "a", Consensus().task, generator(0), blocks=Blocks(n_jobs=2))[1]
-    assert alone.digest == beside.digest
-    np.testing.assert_array_equal(alone.micro_clusters, beside.micro_clusters)
+        beside, theirs = learn(rows, "a", Learning(), generator(0), Blocks(5_000, n_jobs=2))
+    np.testing.assert_array_equal(labels, beside)
+    np.testing.assert_array_equal(centroids, theirs)
 
 
 def test_benchmark_rows_on_a_cluster_are_the_same(tmp_path: Path) -> None:
-    jobs = [Job("SD-200x3", "even-4", "GOLD consensus", seed) for seed in range(2)]
+    jobs = [Job("SD-200x3", "even-4", "OneShot", seed) for seed in range(2)]
     alone = run_jobs(jobs, Rows(tmp_path / "alone.jsonl"), 1, lambda _: None)
     with parallel_config("ray"):
         beside = run_jobs(jobs, Rows(tmp_path / "beside.jsonl"), 2, lambda _: None)

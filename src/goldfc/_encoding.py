@@ -1,6 +1,7 @@
 """Tables with categories as numbers: one feature for every level, and for yes or no a single one."""
 
-from collections.abc import Callable, Collection
+import numbers
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
-from goldfc.protocol.terms import MOST_CATEGORIES, UNNAMED, Column, Terms
+from goldfc.protocol.terms import MOST_CATEGORIES, MOST_FEATURES, UNNAMED, Column, Terms
 
 Check = Callable[[Any], FloatArray]
 # Of columns of a data frame.
@@ -69,6 +70,8 @@ def encoding_of(X: ArrayLike, categorical: str | Collection[int | str]) -> Encod
     table: Any = X if hasattr(X, "columns") else np.asarray(X, dtype=object)
     levels = {number: levels_of(table, number) for number in columns}
     named = [column_for(number, levels.get(number)) for number in range(table.shape[1])]
+    if (n_features := sum(column.features for column in named)) > MOST_FEATURES:
+        raise BadRows(f"With a feature for every level X has {n_features}, and {MOST_FEATURES} are the limit.")
     return Encoding(levels, Terms(columns=tuple(named)))
 
 
@@ -117,14 +120,20 @@ def categorical_columns(X: Any, categorical: str | Collection[int | str]) -> lis
             raise BadSettings(f"categorical must be 'auto' or a list of columns, got {categorical!r}.")
         types = [str(kind) for kind in X.dtypes] if names else []
         return [number for number, kind in enumerate(types) if kind in CATEGORICAL_TYPES]
-    found = []
-    for column in categorical:
-        if isinstance(column, str):
-            if column not in names:
-                raise BadSettings(f"categorical names a column {column!r}, and there is none in X.")
-            column = names.index(column)  # noqa: PLW2901
-        found.append(int(column))
-    width = np.shape(X)[1] if np.ndim(X) == 2 else 0
-    if outside := [number for number in found if not 0 <= number < max(width, 1)]:
-        raise BadSettings(f"categorical names column {outside[0]}, and X has {width} columns.")
-    return sorted(set(found))
+    if np.ndim(X) != 2:
+        return []  # scikit-learn says what is wrong with it
+    return sorted({number_of(column, names, np.shape(X)[1]) for column in categorical})
+
+
+def number_of(column: object, names: Sequence[object], width: int) -> int:
+    """The number of a column that was named, or that was told by its number."""
+    if isinstance(column, str):
+        if column not in names:
+            raise BadSettings(f"categorical names a column {column!r}, and there is none in X.")
+        return names.index(column)
+    if isinstance(column, bool | np.bool_) or not isinstance(column, numbers.Integral):
+        raise BadSettings(f"categorical must hold numbers or names of columns; it holds {column!r}.")
+    number = int(column)
+    if not 0 <= number < width:
+        raise BadSettings(f"categorical names column {number}, and X has {width} columns.")
+    return number

@@ -1,4 +1,4 @@
-"""The judge: linked where clusters are not convex, a covariance for each or one for all, and a sentence that says why."""
+"""The judge: linked where clusters are not convex, otherwise a covariance for each or for all; and it says why."""
 
 import warnings
 
@@ -141,7 +141,9 @@ def test_gaps_are_clear_if_they_are_large_and_clearly_larger_than_others() -> No
 
 
 @settings(max_examples=25, deadline=None)
-@given(sent=micro_clusters(), seed=seeds, with_categories=st.booleans(), n_clusters=st.sampled_from([None, 1, 2, 4, 50]))
+@given(
+    sent=micro_clusters(), seed=seeds, with_categories=st.booleans(), n_clusters=st.sampled_from([None, 1, 2, 4, 50])
+)
 def test_whatever_is_sent_there_is_a_verdict_with_a_sentence(
     sent: MicroClusters, seed: int, with_categories: bool, n_clusters: int | None
 ) -> None:

@@ -24,7 +24,7 @@ def as_sets(labels: IntArray) -> set[frozenset[int]]:
 
 
 def scaled(points: FloatArray) -> FloatArray:
-    return (points - points.mean(axis=0)) / (points.std(axis=0) + 1e-300)
+    return np.asarray((points - points.mean(axis=0)) / (points.std(axis=0) + 1e-300))
 
 
 def masses(n: int, seed: int) -> FloatArray:
@@ -180,6 +180,8 @@ def test_moons_are_linked() -> None:
     tree = spanning_tree(points)
     labels = link(tree, np.ones(300), 0.3).cut(2)
     assert same_partition(labels, truth)
-    assert gap_of_linkage(tree, np.ones(300), labels) >= GAP > gap_of(
-        points, tree, np.ones(300), (X[:, 0] > 0.5).astype(np.int64)
+    assert (
+        gap_of_linkage(tree, np.ones(300), labels)
+        >= GAP
+        > gap_of(points, tree, np.ones(300), (X[:, 0] > 0.5).astype(np.int64))
     )

@@ -214,7 +214,10 @@ def test_weighted_equals_repeated(micro: MicroClusters, seed: int, trust: float,
     one, start = in_form(micro, form, seed), partition_of(micro, seed)
     times = micro.mass.astype(np.int64)
     other = replace(
-        one, centroids=one.centroids.repeat(times, axis=0), mass=np.ones(times.sum()), shares=one.shares.repeat(times, 0)
+        one,
+        centroids=one.centroids.repeat(times, axis=0),
+        mass=np.ones(times.sum()),
+        shares=one.shares.repeat(times, 0),
     )
     weighted, repeated = fit_mixture(one, start, trust=trust), fit_mixture(other, start.repeat(times), trust=trust)
     assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood, rel=1e-6, abs=1e-6)
@@ -305,7 +308,9 @@ def test_the_shares_of_a_cluster_are_those_of_its_rows_and_one_more_that_is_like
     micro = categories_only(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]), np.array([2.0, 4.0, 3.0]), (2,))
     clusters = clusters_of(micro, one_hot(np.array([0, 0, 1])))
     usual = np.array([4.0, 5.0]) / 9.0
-    np.testing.assert_allclose(clusters.shares, [(np.array([4.0, 2.0]) + usual) / 7.0, (np.array([0.0, 3.0]) + usual) / 4])
+    np.testing.assert_allclose(
+        clusters.shares, [(np.array([4.0, 2.0]) + usual) / 7.0, (np.array([0.0, 3.0]) + usual) / 4]
+    )
 
 
 def test_the_log_density_of_categories_by_hand() -> None:

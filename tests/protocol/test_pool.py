@@ -1,6 +1,7 @@
 """What the server makes of all summaries together: pooled, withheld parts filled, merged where they are too many."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -351,11 +352,24 @@ def test_few_micro_clusters_are_prototypes_themselves() -> None:
     assert model.prototypes is not None
     sent = np.vstack([summary.centroids for summary in summaries])
     mass = np.concatenate([summary.mass for summary in summaries if summary.mass is not None])
-    order = np.argsort(model.micro_labels, kind="stable")
+    order = np.lexsort([*sent.T, model.micro_labels])
     np.testing.assert_allclose(model.prototypes.points, sent[order], rtol=1e-12)
     np.testing.assert_array_equal(model.prototypes.labels, model.micro_labels[order])
     np.testing.assert_array_equal(model.prototypes.mass, mass[order])
     assert model.prototypes.mass.min() >= 5
+
+
+def test_prototypes_do_not_tell_whose_they_are() -> None:
+    way = OneShot(smallest=5, rows_each=8)
+    summaries, _ = moon_summaries(4, 1200, way)
+    renamed = [replace(one, client=name) for one, name in zip(summaries, "dbca", strict=True)]
+    one, other = (fuse(sent, 2, way, generator(0)).prototypes for sent in (summaries, renamed))
+    assert one is not None
+    assert other is not None
+    both = [np.column_stack([those.points, those.mass]) for those in (one, other)]
+    flip = not np.allclose(one.points[0], other.points[0])
+    order = np.argsort(-other.labels if flip else other.labels, kind="stable")
+    np.testing.assert_allclose(both[0], both[1][order], rtol=1e-12)
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e9, 1e-6)])

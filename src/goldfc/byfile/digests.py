@@ -108,7 +108,6 @@ class Kept:
     """What a site keeps of a message."""
 
     client: str
-    digest: str  # of the message
     sent: str
     rows: Digests
 
@@ -131,13 +130,13 @@ def open_kept(path: Path) -> Iterator[Kept]:
     """What a file says; its digests can be read as long as it is open."""
     with telling_damage(path), safe_open(path, "numpy") as file:
         facts = json.loads(file.metadata()["goldfc"])
-        client, digest, sent = str(facts["client"]), str(facts["digest"]), str(facts["sent"])
+        client, sent = str(facts["client"]), str(facts["sent"])
         n_rows, width = file.get_slice("rows").get_shape()
         if width != ROW_DIGEST_BYTES:
             raise ValueError("there must be one digest for every row")
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        yield Kept(client, digest, sent, Stored(handle, n_rows, ROW_DIGEST_BYTES, start_of_rows(handle)))
+        yield Kept(client, sent, Stored(handle, n_rows, ROW_DIGEST_BYTES, start_of_rows(handle)))
     finally:
         os.close(handle)
 

@@ -18,6 +18,7 @@ from goldfc.learning.linkage import LIMITS, Linkage, SpanningTree, evenness, gap
 from goldfc.learning.micro_clusters import MicroClusters
 from goldfc.learning.mixture import clusters_of, may_be_own, one_hot
 from goldfc.learning.proposal import (
+    OBSERVATIONS_OF_FORM,
     Candidate,
     Fits,
     Proposal,
@@ -142,7 +143,7 @@ class Court:
             return "shared"
         if "shared" not in self.kinds:
             return "own"
-        fits = Fits(self.micro)
+        fits = Fits(self.micro, OBSERVATIONS_OF_FORM)
         return "own" if fits.own(n_clusters) > fits.shared(n_clusters) else "shared"
 
     def linked(self, linked: Linked) -> Verdict:
@@ -160,7 +161,6 @@ class Court:
 WHY: dict[Kind, str] = {
     "shared": "clusters that are all stretched alike fit best for what they take to describe",
     "own": "clusters that are each stretched in their own way fit best, even for what they take to describe",
-    "linked": "there are clear gaps between clusters",
 }
 FORM = {"own": "each is round or stretched in its own way", "linked": "they are not convex, or not of one form"}
 

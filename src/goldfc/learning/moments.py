@@ -10,6 +10,8 @@ from goldfc._types import FloatArray
 
 # Squared differences of larger values would leave the range of floating-point numbers.
 LARGEST_VALUE = 1e100
+# And squares of smaller ones, so that they are as good as zero.
+SMALLEST_VALUE = 1e-100
 # What varies by less, relative to its values, is constant up to rounding.
 ROUNDING = 1e-10
 
@@ -69,5 +71,5 @@ def scale_of(variance: FloatArray, size: FloatArray) -> tuple[FloatArray, NDArra
 
     A feature that is constant, up to rounding, has the size of its values as its scale.
     """
-    varies = variance > (ROUNDING * size) ** 2
-    return np.where(varies, np.sqrt(variance), np.where(size > 0.0, size, 1.0)), varies
+    varies = variance > np.maximum(ROUNDING * size, SMALLEST_VALUE) ** 2
+    return np.where(varies, np.sqrt(variance), np.where(size > SMALLEST_VALUE, size, 1.0)), varies

@@ -32,8 +32,9 @@ from goldfc.learning.mixture import (
 )
 from goldfc.learning.ward import Tree, grow_tree
 
-# How many observations a micro-cluster counts as; where there are categories, one tells more.
-OBSERVATIONS, OBSERVATIONS_WITH_CATEGORIES = 1.2, 4.0
+# How many observations a micro-cluster counts as; where there are categories or very many numbers, one tells more. To tell
+# the form of clusters it counts as more than to tell their number.
+OBSERVATIONS, OBSERVATIONS_OF_MORE, OBSERVATIONS_OF_FORM = 1.0, 3.0, 1.6
 # A cluster's own size is held to the common one as if so many more micro-clusters had that.
 HELD = 1.0
 # Every k up to here is tried; above, steps of an eighth, and then every k around the best.
@@ -120,6 +121,7 @@ class Fits:
     """Mixtures of k clusters from Ward's trees, cut at k: there is no luck in it."""
 
     micro: MicroClusters
+    observations: float = OBSERVATIONS  # of a micro-cluster
 
     @cached_property
     def trees(self) -> list[Tree]:
@@ -129,7 +131,8 @@ class Fits:
     @cached_property
     def price(self) -> float:
         """What one more parameter must gain, by the Bayesian information criterion."""
-        each = OBSERVATIONS_WITH_CATEGORIES if self.micro.levels else OBSERVATIONS
+        tells_more = self.micro.levels or self.micro.scatter.ndim == 1
+        each = OBSERVATIONS_OF_MORE if tells_more else self.observations
         observations = min(each * len(self.micro.mass), self.micro.total_mass)
         return math.log(max(observations, 2.0)) / observations
 

@@ -19,8 +19,9 @@ from goldfc.learning.mixture import (
 )
 from goldfc.protocol.message import Model, Prototypes
 
-# Rows are looked at so many numbers at a time, all clusters or prototypes counted.
-AT_ONCE = 200_000
+# Rows are looked at so many numbers at a time, all clusters or prototypes counted; but at least so many rows, because
+# what must be known of the clusters is worked out for every part.
+AT_ONCE, ROWS_AT_LEAST = 200_000, 100
 # Squared distances beyond this cannot be told.
 FURTHEST = 1e300
 
@@ -85,7 +86,7 @@ def parts_of(model: Model, rows: FloatArray) -> Iterator[FloatArray]:
     """Some rows at a time."""
     compared = model.centroids if model.prototypes is None else model.prototypes.points
     # Where every cluster has a covariance of its own, a row becomes as many rows as there are clusters.
-    step = max(1, AT_ONCE // (compared.size if model.covariance.ndim == 3 else max(compared.shape)))
+    step = max(ROWS_AT_LEAST, AT_ONCE // (compared.size if model.covariance.ndim == 3 else max(compared.shape)))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 

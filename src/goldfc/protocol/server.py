@@ -149,9 +149,11 @@ def prototypes_of(made: Made, scale: FloatArray) -> Prototypes:
             wanted = 1 + max(0, MOST_PROTOTYPES - n_clusters) * (len(own) - 1) // max(1, total - n_clusters)
             # No luck in it: which of many neighbours are merged hardly matters.
             group, _ = k_means(made.centroids[own] / scale, wanted, np.random.default_rng(0), made.mass[own])
-        points.append(means_of(made.centroids[own], group, made.mass[own]))
-        mass.append(np.bincount(group, weights=made.mass[own]))
-        labels.append(np.full(len(mass[-1]), cluster, dtype=np.int64))
+        means = means_of(made.centroids[own], group, made.mass[own])
+        order = np.lexsort(means.T)  # as they lie, not as sites sent them: that would tell whose they are
+        points.append(means[order])
+        mass.append(np.bincount(group, weights=made.mass[own])[order])
+        labels.append(np.full(len(order), cluster, dtype=np.int64))
     return Prototypes(np.concatenate(points), np.concatenate(labels), np.concatenate(mass).astype(np.float64))
 
 

@@ -57,7 +57,7 @@ def test_it_looks_where_the_compiler_really_keeps_it(tmp_path: Path) -> None:
         "import numpy as np; from goldfc.learning.paper._fusion_kernels import best_matches\n"
         "from goldfc.learning.paper.compilation import must_be_compiled\n"
         "part = '_fusion_kernels', 'best_matches', 'a second'; before = must_be_compiled(part)\n"
-        "codes = np.zeros((3, 2), dtype=np.int64); best_matches(codes, codes, np.ones((3, 2)), np.zeros(3, dtype=int))\n"
+        "codes = np.zeros((3, 2), dtype=int); best_matches(codes, codes, np.ones((3, 2)), np.zeros(3, dtype=int))\n"
         "raise SystemExit(not before or must_be_compiled(part))"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
