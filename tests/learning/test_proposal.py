@@ -23,7 +23,7 @@ from goldfc.learning.proposal import (
     MOST,
     NEARLY_ALL,
     OBSERVATIONS,
-    OBSERVATIONS_WITH_CATEGORIES,
+    OBSERVATIONS_OF_MORE,
     SHORT_LIST,
     Evidence,
     Fits,
@@ -173,7 +173,7 @@ def test_a_category_that_tells_nothing_costs_the_same_for_every_number_of_cluste
     shares = np.tile([0.3, 0.7], (90, 1))
     micro = standardized(MicroClusters(X, np.full(90, 10.0), 90.0 * np.eye(2), shares, (2,)))[0]
     fits = Fits(micro)
-    assert fits.price == pytest.approx(math.log(4.0 * 90) / (OBSERVATIONS_WITH_CATEGORIES * 90))
+    assert fits.price == pytest.approx(math.log(OBSERVATIONS_OF_MORE * 90) / (OBSERVATIONS_OF_MORE * 90))
     for labels in (np.zeros(90, dtype=np.int64), truth):
         fit = fit_mixture(micro, labels)
         assert worth_of_categories(micro, fit, fits.price) == pytest.approx(-fits.price, abs=1e-6)

@@ -32,8 +32,8 @@ from goldfc.learning.mixture import (
 )
 from goldfc.learning.ward import Tree, grow_tree
 
-# How many observations a micro-cluster counts as; where there are categories or very many numbers, one tells more. To tell
-# the form of clusters it counts as more than to tell their number.
+# How many observations a micro-cluster counts as; where there are categories or very many numbers, one tells more. To
+# tell the form of clusters it counts as more than to tell their number.
 OBSERVATIONS, OBSERVATIONS_OF_MORE, OBSERVATIONS_OF_FORM = 1.0, 3.0, 1.6
 # A cluster's own size is held to the common one as if so many more micro-clusters had that.
 HELD = 1.0

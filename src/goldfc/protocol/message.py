@@ -376,7 +376,7 @@ class Model:
     micro_certainty: FloatArray  # (micro-clusters,) how sure that is, in [0, 1]
     levels: Levels  # the micro-clusters at every granularity
     digests: tuple[str, ...]  # of every site's summary
-    agreement: float = 1.0  # how far the partitions that were fused agree, in the mean: no label is more certain
+    agreement: float = 1.0  # how often a partition is right, as far as they agree: no label is more certain
     prototypes: Prototypes | None = None  # of the kind "linked"
     proposal: Proposal | None = None  # where nobody said how many clusters there are
     moments: Moments | None = None  # of all rows, where sites tell theirs
