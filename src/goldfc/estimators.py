@@ -18,9 +18,9 @@ from goldfc.protocol.client import Client, Part
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.fusion import OneShot, rows_each
 from goldfc.protocol.label import distances, is_far, predict, predict_proba
-from goldfc.protocol.message import Message, Model, Scaling, Summary
-from goldfc.protocol.paper import TASK, Blocks, GoldClient, fuse_gold
-from goldfc.protocol.server import Round, check_n_clusters, in_order, run_round
+from goldfc.protocol.message import Model, Scaling
+from goldfc.protocol.paper import Blocks, GoldClient, run_gold
+from goldfc.protocol.server import Round, check_n_clusters, run_round
 
 Value = TypeVar("Value", bound=np.generic)
 
@@ -304,14 +304,11 @@ class GOLD(_Federated):
             for name, own in zip(names, places, strict=True)
         ]
         port = LocalPort(clients, n_jobs=self.n_jobs)
-        answers = port.ask(Message(TASK, facts=vars(learning)))
-        summaries = in_order(Summary.from_message(answer) for answer in answers.values())
-        model = fuse_gold(summaries, self.n_clusters, learning, generator(seed, "server"), fewer=True)
-        port.ask(model.to_message())
+        result = run_gold(port, self.n_clusters, learning, generator(seed, "server"), fewer=True)
 
         self.labels_ = gather([client.labels for client in clients], places)
         self.certainty_ = gather([client.certainty for client in clients], places)
-        self._set_result(Round(summaries, model), port)
+        self._set_result(result, port)
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:

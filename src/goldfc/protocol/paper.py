@@ -36,12 +36,14 @@ class Blocks:
     n_jobs: int | None = None
 
 
-def run_gold(port: Port, n_clusters: int, learning: Learning, rng: np.random.Generator) -> Round:
-    """GOLD, whole: ask every client once, fuse what they send, and send them the model."""
+def run_gold(
+    port: Port, n_clusters: int, learning: Learning, rng: np.random.Generator, *, fewer: bool = False
+) -> Round:
+    """GOLD, whole: ask every client once, fuse what they send (see `fuse_gold`), and send them the model."""
     check_n_clusters(n_clusters)
     answers = port.ask(Message(TASK, facts=asdict(learning)))
     summaries = in_order(Summary.from_message(answer) for answer in answers.values())
-    model = fuse_gold(summaries, n_clusters, learning, rng)
+    model = fuse_gold(summaries, n_clusters, learning, rng, fewer=fewer)
     port.ask(model.to_message())
     return Round(summaries, model)
 
