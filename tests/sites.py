@@ -10,7 +10,6 @@ from goldfc._types import FloatArray, RowLabels
 from goldfc.byfile.site import context_of
 from goldfc.protocol.agreement import Agreement, Server, Site, read_agreement
 from goldfc.protocol.envelope import PrivateKey, seal
-from goldfc.protocol.federation import generator
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode
 
@@ -55,8 +54,7 @@ def write_agreement(folder: Path, what: Agreement) -> None:
 
 def summary_of(number: int, name: str, what: Agreement) -> tuple[Summary, RowLabels]:
     """What a site sends, and what it keeps to itself."""
-    task, rng = what.way.task, generator(what.seed, "client", name)
-    return summarize(rows_of(number), name, task, rng, terms=what.terms)
+    return summarize(rows_of(number), name, what.way.task, terms=what.terms)
 
 
 def bodies(what: Agreement, names: tuple[str, ...] = NAMES) -> dict[str, bytes]:

@@ -434,7 +434,7 @@ def rows_per_micro_cluster(model: OneShotClustering, X: FloatArray, wards: IntAr
     """By what the sites themselves know: their rows, learned once more with the same seed."""
     sizes = []
     for ward in np.unique(wards):
-        client = Client(str(ward), X[wards == ward], generator(0, "client", str(ward)))
+        client = Client(str(ward), X[wards == ward])
         client.answer(OneShot(smallest=model.smallest, rows_each=rows_each(model.smallest)).task.to_message())
         sizes += np.bincount(client.micro_clusters).tolist()
     return sizes

@@ -141,7 +141,7 @@ def stage_of(rows_of: Callable[[int], FloatArray], kind: Kind, settings: dict[st
         {"federation": "heart", "round": 3, "server": {"key": server.public.text}, "clients": sites, **settings}
     )
     own, honest = (
-        summarize(rows_of(seed), name, agreement.way.task, np.random.default_rng(seed), terms=agreement.terms)[0]
+        summarize(rows_of(seed), name, agreement.way.task, terms=agreement.terms)[0]
         for seed, name in enumerate(agreement.names)
     )
     model = fuse([own, honest], None, replace(agreement.way, kinds=(kind,)), np.random.default_rng(0))

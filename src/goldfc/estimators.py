@@ -79,7 +79,8 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
     smallest : int
         No micro-cluster has fewer rows; above 1, what leaves a site is rounded, too, as by files.
     random_state : int, RandomState, Generator or None
-        An int gives the same result every time, whatever `n_jobs` and the order of the sites.
+        For the server; the sites do nothing by chance. An int gives the same result every time, whatever `n_jobs` and
+        the order of the sites.
     n_jobs : int or None
         How many sites work at the same time; None means one after the other, or what `joblib.parallel_config` says.
         The result is the same.
@@ -157,7 +158,7 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         seed = seed_from(self.random_state)
         terms = self._encoding.terms
         clients = [
-            Client(name, rows[own], generator(seed, "client", name), withhold=self.withhold, terms=terms)
+            Client(name, rows[own], withhold=self.withhold, terms=terms)
             for name, own in zip(names, places, strict=True)
         ]
         port = LocalPort(clients, n_jobs=self.n_jobs)

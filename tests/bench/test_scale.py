@@ -180,7 +180,7 @@ def test_a_client_of_many_rows_goes_through_all_stages_of_a_client() -> None:
     rows = np.random.default_rng(0).normal(size=(30_000, 3))
     clock = stages.StageClock()
     with stages.under(clock):
-        summarize(rows, "a", OneShot().task, np.random.default_rng(0))
+        summarize(rows, "a", OneShot().task)
     for stage in stages.STAGES[: stages.STAGES.index("measuring, shape") + 1]:
         assert clock.seconds[stage] > 0.0, stage
         need = clock.needs[stage]
@@ -216,7 +216,7 @@ def test_needs_are_counted_by_formula() -> None:
     for own, squares in ((False, 0), (True, 4 * 16)):
         clusters = fit_mixture(micro, np.arange(60) % 3, own=own).clusters
         assert needs.of_em_step(clusters, micro).flops == 60 * 3 * (4 * 4 + squares + 20)
-    summary, _ = summarize(rows, "a", OneShot().task, np.random.default_rng(0))
+    summary, _ = summarize(rows, "a", OneShot().task)
     model = fuse([summary], 2, OneShot(), np.random.default_rng(0))
     undone = 2 * model.covariance.size if model.covariance.ndim > 1 else 0
     compared = 2 if model.prototypes is None else len(model.prototypes.points)

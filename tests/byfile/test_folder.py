@@ -16,7 +16,6 @@ from goldfc.byfile.folder import Event, Folder, fuse_files
 from goldfc.errors import BadMessage, BadSettings, TooFewClients
 from goldfc.protocol.agreement import Agreement, Limits, Site
 from goldfc.protocol.envelope import PrivateKey
-from goldfc.protocol.federation import generator
 from goldfc.protocol.message import Message, Model, Summary
 from goldfc.protocol.server import pool, shares_of
 from goldfc.protocol.terms import Column
@@ -389,7 +388,7 @@ def test_there_is_no_setting_for_another_fusion() -> None:
 def test_a_large_site_does_not_exceed_its_own_quota(most: int) -> None:
     what = agreement(limits=Limits(most_micro_clusters=most))
     rows = np.random.default_rng(0).normal(size=(3000, 2)) * [10.0, 20.0] + [50.0, 120.0]
-    summary, _ = summarize(np.clip(rows, 0.0, 120.0), "east", what.way.task, generator(0), terms=what.terms)
+    summary, _ = summarize(np.clip(rows, 0.0, 120.0), "east", what.way.task, terms=what.terms)
     count = len(what.read_summary(summary.to_message()).centroids)
     assert 0.9 * min(most, 100) <= count <= min(most, 100)
 

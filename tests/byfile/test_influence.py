@@ -20,7 +20,7 @@ RNG_OF: Callable[[], np.random.Generator] = lambda: generator(0, "server")  # no
 
 
 def summaries_of(*rows: FloatArray) -> list[Summary]:
-    return [summarize(own, name, WAY.task, generator(0, name))[0] for name, own in zip("abcd", rows, strict=False)]
+    return [summarize(own, name, WAY.task)[0] for name, own in zip("abcd", rows, strict=False)]
 
 
 def left_out_of(summaries: list[Summary], n_clusters: int) -> list[LeftOut]:
@@ -75,6 +75,6 @@ def test_the_summaries_must_be_those_of_the_model() -> None:
         next(leave_one_out(summaries[:2], 3, WAY, RNG_OF, model))
     with pytest.raises(BadMessage, match="'d' took no part"):
         next(leave_one_out(summaries, 3, WAY, RNG_OF, model))
-    other = summarize(rows[:90] + 1.0, "a", WAY.task, generator(0, "a"))[0]
+    other = summarize(rows[:90] + 1.0, "a", WAY.task)[0]
     with pytest.raises(BadMessage, match="another summary of client 'a'"):
         next(leave_one_out([other, *summaries[1:3]], 3, WAY, RNG_OF, model))

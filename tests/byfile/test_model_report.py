@@ -50,7 +50,7 @@ def patients(kinds: Sequence[int], n_rows: int, seed: int) -> FloatArray:
 def summaries() -> list[Summary]:
     sites = {"city": (0, 1), "rural": (0, 1), "st-mary": (0, 1), "clinic": (0, 1, 2)}
     return [
-        summarize(patients(kinds, 120, number), name, WAY.task, generator(0, name), terms=TERMS)[0]
+        summarize(patients(kinds, 120, number), name, WAY.task, terms=TERMS)[0]
         for number, (name, kinds) in enumerate(sites.items())
     ]
 
@@ -156,7 +156,7 @@ def test_the_page_says_what_kind_of_clusters_there_are_and_why(model: Model, pat
 
 def test_the_page_of_clusters_that_are_not_convex_tells_of_gaps_and_prototypes(path: Path) -> None:
     rows = make_moons(900, noise=0.03, random_state=0)[0]
-    sent = [summarize(rows[n::3], "abc"[n], WAY.task, generator(n))[0] for n in range(3)]
+    sent = [summarize(rows[n::3], "abc"[n], WAY.task)[0] for n in range(3)]
     model = fuse(sent, None, WAY, generator(0))
     assert model.kind == "linked"
     assert model.prototypes is not None
@@ -184,9 +184,7 @@ def test_a_candidate_that_other_evidence_speaks_for_is_listed_but_not_on_the_cur
 
 def test_the_page_of_a_table_without_numbers(path: Path) -> None:
     terms = Terms(columns=TERMS.columns[2:])
-    sent = [
-        summarize(patients((0, 1), 200, n)[:, 2:], "abc"[n], WAY.task, generator(n), terms=terms)[0] for n in range(3)
-    ]
+    sent = [summarize(patients((0, 1), 200, n)[:, 2:], "abc"[n], WAY.task, terms=terms)[0] for n in range(3)]
     page = page_of(fuse(sent, 2, WAY, generator(0)), path, sent)
     tags_of(page)
     assert re.search(r"sex=female\d+ % [+\N{MINUS SIGN}]", " ".join(cards_of(page)))
@@ -279,7 +277,7 @@ def test_summaries_that_were_not_fused_are_refused(model: Model, summaries: list
 
 def test_columns_without_names_are_counted(path: Path) -> None:
     rows, way = patients((0, 1, 2), 100, seed=0), OneShot(starts=3)
-    sent = [summarize(rows[n::2], "ab"[n], way.task, generator(n))[0] for n in range(2)]
+    sent = [summarize(rows[n::2], "ab"[n], way.task)[0] for n in range(2)]
     learning = Learning()
     asked = Message(TASK, facts=vars(learning))
     clients = [GoldClient("ab"[n], rows[n::2], generator(n)) for n in range(2)]

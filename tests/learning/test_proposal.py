@@ -63,7 +63,7 @@ def test_the_number_of_well_separated_clusters_is_found_exactly(n_clusters: int)
 
 def model_of(X: FloatArray, held: list[IntArray]) -> tuple[Model, IntArray]:
     """That of a whole round, and the labels of all rows, site after site."""
-    sites = [Client(f"{number}", X[rows], generator(0, "client", f"{number}")) for number, rows in enumerate(held)]
+    sites = [Client(f"{number}", X[rows]) for number, rows in enumerate(held)]
     model = run_round(LocalPort(sites), None, OneShot(), generator(0, "server")).model
     return model, np.concatenate([site.labels for site in sites])
 

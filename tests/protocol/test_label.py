@@ -72,7 +72,7 @@ def model_of(
     X: FloatArray, n_clusters: int | None, way: OneShot | None = None, terms: Terms | None = None
 ) -> tuple[Model, IntArray]:
     """The model of a round with four sites, and the labels of all rows."""
-    sites = [Client(f"{n}", X[n::4], generator(0, f"{n}"), terms=terms or Terms()) for n in range(4)]
+    sites = [Client(f"{n}", X[n::4], terms=terms or Terms()) for n in range(4)]
     model = run_round(LocalPort(sites), n_clusters, way or OneShot(), generator(0, "server")).model
     labels = np.empty(len(X), dtype=np.int64)
     for start, site in enumerate(sites):
@@ -285,7 +285,7 @@ def test_rows_like_those_that_took_part_are_near_and_others_are_far(withhold: tu
 @pytest.mark.parametrize("n_rows", [2000, 20_000])
 def test_rows_of_clusters_that_are_not_convex_are_near_and_those_between_are_far(n_rows: int, at_most: int) -> None:
     X, truth = make_moons(n_rows, noise=0.02, random_state=0)
-    sites = [Client(f"{n:02}", X[n::20], generator(0, f"{n}")) for n in range(20)]
+    sites = [Client(f"{n:02}", X[n::20]) for n in range(20)]
     model = run_round(LocalPort(sites), 2, OneShot(kinds=("linked",), at_most=at_most), generator(0, "server")).model
     assert model.kind == "linked"
     assert ari(truth, predict(model, X)) > 0.99

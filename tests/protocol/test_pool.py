@@ -30,7 +30,7 @@ ROWS = dict(zip(NAMES, np.split(blobs(3, 300, 3, seed=0)[0], 3), strict=True))
 
 
 def summary_of(name: str, *withhold: Part) -> Summary:
-    return summarize(ROWS[name], name, OneShot().task, generator(0, "client", name), withhold=withhold)[0]
+    return summarize(ROWS[name], name, OneShot().task, withhold=withhold)[0]
 
 
 def pool(summaries: Sequence[Summary], *, by_mass: bool = True) -> MicroClusters:
@@ -109,9 +109,7 @@ def test_what_a_client_withholds_is_not_in_its_message(withheld: Withheld) -> No
 
 @pytest.mark.parametrize("withheld", [{"east": ("mass",)}, {"east": ("mass", "shape"), "west": ("shape",)}])
 def test_clients_that_withhold_and_clients_that_do_not_can_take_part_together(withheld: dict[str, Withheld]) -> None:
-    sites = [
-        Client(name, rows, generator(0, "client", name), withhold=withheld.get(name, ())) for name, rows in ROWS.items()
-    ]
+    sites = [Client(name, rows, withhold=withheld.get(name, ())) for name, rows in ROWS.items()]
     result = run_round(LocalPort(sites), None, OneShot(), generator(0, "server"))
     for summary in result.summaries:
         assert (summary.mass is None) == ("mass" in withheld.get(summary.client, ()))
@@ -122,7 +120,7 @@ def test_clients_that_withhold_and_clients_that_do_not_can_take_part_together(wi
 
 def test_nobody_tells_more_than_the_task_asks_for() -> None:
     way = OneShot(mass=False, shape=False, scaling="given")
-    summary = summarize(ROWS["east"], "east", way.task, generator(0))[0]
+    summary = summarize(ROWS["east"], "east", way.task)[0]
     assert summary.mass is None
     assert summary.shape is None
     assert summary.moments is None
@@ -134,7 +132,7 @@ def test_with_many_features_a_whole_round_goes_by_variances() -> None:
     rng = np.random.default_rng(0)
     truth = np.arange(120) % 3
     X = rng.normal(size=(120, n_features)) + 8.0 * (np.arange(n_features) % 3 == truth[:, None])
-    sites = [Client(name, X[start::2], generator(0, name)) for start, name in enumerate(("a", "b"))]
+    sites = [Client(name, X[start::2]) for start, name in enumerate(("a", "b"))]
     result = run_round(LocalPort(sites), None, OneShot(), generator(0, "server"))
     assert [summary.shape.shape for summary in result.summaries if summary.shape is not None] == [(n_features,)] * 2
     assert result.model.covariance.shape == (n_features,)
@@ -165,7 +163,7 @@ def mixed_rows(n_rows: int, seed: int) -> tuple[FloatArray, IntArray]:
 
 def test_of_mixed_tables_numbers_and_shares_are_pooled_apart() -> None:
     rows, _ = mixed_rows(300, 0)
-    parts = [summarize(rows[n::3], f"{n}", OneShot().task, generator(n), terms=MIXED)[0] for n in range(3)]
+    parts = [summarize(rows[n::3], f"{n}", OneShot().task, terms=MIXED)[0] for n in range(3)]
     micro = pool(parts)
     assert micro.centroids.shape == (len(micro.mass), 1)
     assert micro.levels == (3, 2)
@@ -190,7 +188,7 @@ def test_tables_with_categories_are_clustered_with_or_without_numbers(columns: t
     terms = Terms(columns=columns)
     rows, truth = mixed_rows(900, 1)
     rows = rows if terms.n_features == 5 else rows[:, [0, 1, 2, 4]]
-    sites = [Client(f"{n}", rows[n::3], generator(0, f"{n}"), terms=terms) for n in range(3)]
+    sites = [Client(f"{n}", rows[n::3], terms=terms) for n in range(3)]
     result = run_round(LocalPort(sites), 2, OneShot(), generator(0, "server"))
     labels = np.empty(len(rows), dtype=np.int64)
     for start, site in enumerate(sites):
@@ -275,7 +273,7 @@ def test_more_micro_clusters_than_the_server_takes_are_all_labelled(n_clusters: 
 def test_many_sites_with_few_rows_each_are_merged_and_labelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MERGED", 150)
     X, truth = blobs(4, 4000, 3, seed=5)
-    sites = [Client(f"{n:03}", X[n::200], generator(0, f"{n}")) for n in range(200)]
+    sites = [Client(f"{n:03}", X[n::200]) for n in range(200)]
     model = run_round(LocalPort(sites), None, OneShot(at_most=500), generator(0, "server")).model
     assert len(model.micro_labels) == 800
     assert len(model.centroids) == 4
@@ -298,7 +296,7 @@ def test_where_a_site_counts_less_than_its_rows_certainty_is_still_one_at_most(s
     X, _ = blobs(3, 600, 2, seed=seed)
     parts = np.split(X, [70, 170, 300])
     way = OneShot(mass_cap=1.0)
-    sent = [summarize(part, f"{n}", way.task, generator(n))[0] for n, part in enumerate(parts)]
+    sent = [summarize(part, f"{n}", way.task)[0] for n, part in enumerate(parts)]
     model = fuse(sent, 3, way, generator(0))
     assert model.mass.sum() == pytest.approx(70 + 3 * 100)
     assert model.agreement == pytest.approx(1.0, abs=0.1)
@@ -340,7 +338,7 @@ def test_a_single_cluster_has_no_gaps_around_it() -> None:
 
 def moon_summaries(n_sites: int, n_rows: int, way: OneShot) -> tuple[list[Summary], FloatArray]:
     X = make_moons(n_rows, noise=0.03, random_state=0)[0]
-    sites = [summarize(X[n::n_sites], f"{n:02}", way.task, generator(n))[0] for n in range(n_sites)]
+    sites = [summarize(X[n::n_sites], f"{n:02}", way.task)[0] for n in range(n_sites)]
     return sites, X
 
 

@@ -9,7 +9,6 @@ from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, RowLabels
 from goldfc.errors import BadRows
 from goldfc.protocol.audit import Change, audit
-from goldfc.protocol.federation import generator
 from goldfc.protocol.message import is_covariance
 from goldfc.protocol.privacy import coarse_shape, round_to_multiple
 from goldfc.protocol.rows import RowSource
@@ -32,7 +31,7 @@ def is_a_row(centroids: FloatArray, rows: FloatArray) -> np.ndarray[tuple[int], 
 
 
 def summary_of(rows: FloatArray | RowSource, way: OneShot = WAY, terms: Terms | None = None) -> Summary:
-    return summarize(rows, "a", way.task, generator(0), terms=terms or Terms())[0]
+    return summarize(rows, "a", way.task, terms=terms or Terms())[0]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -41,7 +40,7 @@ def test_no_centroid_is_a_row_and_no_micro_cluster_is_small(seed: int, n_feature
     rows = with_loners(seed, n_features)
     # Also where a site is asked for more micro-clusters than it can make of so many rows.
     for way in (WAY, OneShot(most=1000, rows_each=1, smallest=5)):
-        summary, labels = summarize(rows, "a", way.task, generator(seed))
+        summary, labels = summarize(rows, "a", way.task)
         assert not is_a_row(summary.centroids, rows).any()
         assert np.bincount(labels).min() >= 5
         if summary.mass is not None:
@@ -64,7 +63,7 @@ def test_members_are_hard_to_tell_from_others(seed: int) -> None:
 
 
 def parts(rows: FloatArray) -> tuple[Summary, RowLabels]:
-    return summarize(rows, "a", WAY.task, generator(0))
+    return summarize(rows, "a", WAY.task)
 
 
 def test_integer_rows_are_stepped_aside_from() -> None:
@@ -79,7 +78,7 @@ def test_where_rows_fill_the_grid_centroids_stay_where_they_are_but_on_no_row(de
         columns=tuple(Column(name=f"x{n}", step=10.0**-decimals, range=(0.0, 120.0)) for n in range(n_features))
     )
     rows = np.round(np.random.default_rng(0).uniform(0.0, 100.0, (3000, n_features)), decimals)
-    summary, labels = summarize(rows, "a", WAY.task, generator(0), terms=terms)
+    summary, labels = summarize(rows, "a", WAY.task, terms=terms)
     assert not is_a_row(summary.centroids, rows).any()
     means = np.array([rows[labels == number].mean(axis=0) for number in range(len(summary.centroids))])
     assert np.abs(summary.centroids - means).max() <= 3.6 * 10.0**-decimals
@@ -148,7 +147,7 @@ def test_sizes_are_rounded_to_the_nearest_multiple_and_never_to_none() -> None:
 
 def test_the_audit_fails_what_is_plain() -> None:
     rows = with_loners(0)
-    summary, labels = summarize(rows, "a", PLAIN.task, generator(0))
+    summary, labels = summarize(rows, "a", PLAIN.task)
     report = audit(rows, summary, labels, required=5)
     assert len(report.failures) == 2
     assert "centroids are the same as a row" in report.failures[0]
@@ -166,7 +165,7 @@ def test_the_audit_names_columns_that_are_constant_inside_a_micro_cluster() -> N
     rows = with_loners(0)
     rows[:, 2] = rows[:, 0] > 3.0
     terms = Terms(columns=tuple(Column(name=name) for name in ("x", "y", "ill")))
-    summary, labels = summarize(rows, "a", WAY.task, generator(0), terms=terms)
+    summary, labels = summarize(rows, "a", WAY.task, terms=terms)
     report = audit(rows, summary, labels, required=5)
     assert [name for name, _ in report.constant_columns] == ["ill"]
     assert any("column 'ill' has one and the same value" in warning for warning in report.warnings)

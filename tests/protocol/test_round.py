@@ -34,7 +34,7 @@ def rows_of(name: str) -> FloatArray:
 
 
 def clients(names: tuple[str, ...] = NAMES) -> list[Client]:
-    return [Client(name, rows_of(name), generator(0, "client", name)) for name in names]
+    return [Client(name, rows_of(name)) for name in names]
 
 
 def gold_clients() -> list[GoldClient]:
@@ -42,7 +42,7 @@ def gold_clients() -> list[GoldClient]:
 
 
 def summaries(way: OneShot) -> list[Summary]:
-    return [summarize(rows_of(name), name, way.task, generator(0, "client", name))[0] for name in NAMES]
+    return [summarize(rows_of(name), name, way.task)[0] for name in NAMES]
 
 
 def server() -> np.random.Generator:
@@ -112,7 +112,7 @@ def test_every_client_answers_exactly_once_and_sends_mass_shape_and_moments() ->
 def test_centroid_mass_and_shape_are_those_of_the_rows() -> None:
     for name in NAMES:
         rows = rows_of(name)
-        summary, labels = summarize(rows, name, OneShot().task, generator(0, "client", name))
+        summary, labels = summarize(rows, name, OneShot().task)
         np.testing.assert_array_equal(summary.mass, np.bincount(labels))
         assert len(summary.centroids) == 90 // 5
         for number, centroid in enumerate(summary.centroids):
@@ -161,7 +161,7 @@ def test_order_of_arrival_changes_nothing(way: OneShot, n_clusters: int | None) 
 def test_order_of_arrival_changes_nothing_where_micro_clusters_are_merged(kind: Any) -> None:
     way = OneShot(at_most=20, kinds=(kind,), mass_cap=0.9)
     sent = summaries(way)
-    sent[1] = summarize(rows_of("ward-a")[:40], "ward-a", way.task, generator(1))[0]
+    sent[1] = summarize(rows_of("ward-a")[:40], "ward-a", way.task)[0]
     assert_same_model(fuse(sent, 3, way, server()), fuse(sent[::-1], 3, way, server()))
 
 
@@ -178,7 +178,7 @@ def test_number_of_threads_of_the_libraries_changes_nothing() -> None:
     models = []
     for limit in (1, 2, 4):
         with threadpool_limits(limits=limit):
-            summary = summarize(rows, "a", way.task, generator(0, "client", "a"))[0]
+            summary = summarize(rows, "a", way.task)[0]
             models.append(fuse([summary], 3, way, server()))
     assert len(models[0].micro_labels) == 300
     for model in models[1:]:
@@ -232,8 +232,8 @@ def test_rows_that_may_not_be_written_are_summarised_and_stay_as_they_are() -> N
     for way in (OneShot(), WAYS["suppressed"]):
         rows = rows_of("ward-a")
         rows.flags.writeable = False
-        summary, labels = summarize(rows, "a", way.task, generator(0))
-        same, again = summarize(rows_of("ward-a"), "a", way.task, generator(0))
+        summary, labels = summarize(rows, "a", way.task)
+        same, again = summarize(rows_of("ward-a"), "a", way.task)
         assert summary.to_message().digest == same.to_message().digest
         np.testing.assert_array_equal(labels, again)
         np.testing.assert_array_equal(rows, rows_of("ward-a"))
@@ -280,7 +280,7 @@ def test_predict_takes_rows_that_took_no_part(way: OneShot) -> None:
 )
 def test_rows_that_cannot_be_learned_from_are_refused_by_place(rows: FloatArray, sentence: str) -> None:
     with pytest.raises(BadRows, match=sentence):
-        summarize(rows, "a", Task(), generator(0))
+        summarize(rows, "a", Task())
 
 
 def test_summaries_that_do_not_fit_together_are_refused() -> None:
@@ -372,7 +372,7 @@ def test_messages_out_of_turn_are_refused() -> None:
 
 def test_who_took_no_part_can_label_by_a_model_but_has_no_micro_clusters_in_it() -> None:
     model = fuse(summaries(OneShot()), 3, OneShot(), server())
-    stranger = Client("ward-x", rows_of("ward-x"), generator(0, "client", "ward-x"))
+    stranger = Client("ward-x", rows_of("ward-x"))
     stranger.answer(model.to_message())
     np.testing.assert_array_equal(stranger.labels, label(rows_of("ward-x"), model)[0])
     with pytest.raises(BadMessage, match="'ward-x' took no part in this model; its clients are ward-a, ward-b, ward-c"):
@@ -415,7 +415,7 @@ def test_tasks_that_nobody_could_do_are_refused(settings: dict[str, Any], senten
 def test_a_client_has_as_many_micro_clusters_as_the_task_allows(n_rows: int, most: int, rows_each: int) -> None:
     task = Task(most, rows_each)
     rows = np.random.default_rng(n_rows).normal(size=(n_rows, 2))
-    summary, labels = summarize(rows, "a", task, generator(0))
+    summary, labels = summarize(rows, "a", task)
     assert len(summary.centroids) == task.limit(n_rows) == max(1, min(most, n_rows // rows_each))
     np.testing.assert_array_equal(summary.mass, np.bincount(labels))
     for number, centroid in enumerate(summary.centroids):

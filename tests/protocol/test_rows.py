@@ -10,7 +10,6 @@ from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.protocol import rows as rows_module
 from goldfc.protocol.audit import audit, every_other
-from goldfc.protocol.federation import generator
 from goldfc.protocol.finding import moments_of
 from goldfc.protocol.rows import Chosen, InMemory, RowSource, blocks_of, sample_of
 
@@ -64,8 +63,8 @@ class Elsewhere:
 def test_it_does_not_matter_where_rows_are(n_rows: int) -> None:
     rows = table(n_rows)
     elsewhere: RowSource = Elsewhere(rows)
-    summary, labels = summarize(rows, "a", WAY.task, generator(0))
-    other, beside = summarize(elsewhere, "a", WAY.task, generator(0))
+    summary, labels = summarize(rows, "a", WAY.task)
+    other, beside = summarize(elsewhere, "a", WAY.task)
     assert summary.to_message().digest == other.to_message().digest
     np.testing.assert_array_equal(labels, beside)
     limit = min(100, n_rows // 8)
@@ -79,7 +78,7 @@ def test_bad_values_are_named_by_their_row_in_any_block() -> None:
     rows = table(12_000)
     rows[11_005, 1] = np.nan
     with pytest.raises(BadRows, match="row 11005, column 1 holds nan"):
-        summarize(rows, "a", WAY.task, generator(0))
+        summarize(rows, "a", WAY.task)
 
 
 @pytest.mark.parametrize("n_rows", [1000, 30_000])
@@ -95,7 +94,7 @@ def test_members_of_many_rows_are_guessed_on_a_sample() -> None:
     rows = table(25_000)
 
     def make(part: FloatArray | RowSource) -> tuple:  # type: ignore[type-arg]
-        return summarize(part, "a", WAY.task, generator(0))
+        return summarize(part, "a", WAY.task)
 
     summary, labels = make(rows)
     report = audit(rows, summary, labels, again=lambda part: make(part)[0], required=5)
@@ -106,7 +105,7 @@ def test_members_of_many_rows_are_guessed_on_a_sample() -> None:
 def test_a_mean_that_is_one_rows_value_is_found_among_many_rows() -> None:
     rows = table(12_000)
     rows[11_017, 1] = -999_999.0
-    summary, labels = summarize(rows, "a", WAY.task, generator(0))
+    summary, labels = summarize(rows, "a", WAY.task)
     report = audit(rows, summary, labels, required=5)
     assert [(name, row) for name, _, row in report.dominated] == [("1", 11_017)]
 
@@ -115,7 +114,7 @@ def test_what_alternates_in_a_table_is_not_missed() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(12_000, 2))
     rows[::2] += 50.0
-    summary, _ = summarize(rows, "a", WAY.task, generator(0))
+    summary, _ = summarize(rows, "a", WAY.task)
     assert summary.mass is not None
     right = summary.centroids[:, 0] > 25.0
     assert 5_900 <= summary.mass[right].sum() <= 6_100

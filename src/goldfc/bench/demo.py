@@ -117,7 +117,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
     """Cut digits into Non-ICD clients, run OneShot over them, and label the same rows in other ways to compare."""
     dataset = load(DATASET)
     split = simulate_split(dataset, N_CLIENTS, generator(seed, "simulator"))
-    clients = clients_of(Client, split, seed)
+    clients = [Client(str(number), rows) for number, rows in enumerate(split.rows_per_client())]
     port = LocalPort(clients, n_jobs=n_jobs, on_answer=on_answer)
     result = run_round(port, None, OneShot(), generator(seed, "server"))
     summaries = {summary.client: summary for summary in result.summaries}

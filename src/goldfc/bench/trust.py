@@ -27,7 +27,6 @@ from goldfc.learning.moments import Moments
 from goldfc.protocol.agreement import Agreement, far_out
 from goldfc.protocol.audit import Audit, audit
 from goldfc.protocol.client import summarize
-from goldfc.protocol.federation import generator
 from goldfc.protocol.label import predict
 from goldfc.protocol.message import LARGEST_MASS, Message, Summary
 from goldfc.protocol.rows import RowSource
@@ -93,7 +92,7 @@ def audit_of(rows: FloatArray) -> Audit:
     what = agreement_for(rows.shape[1])
 
     def make(part: FloatArray | RowSource) -> tuple[Summary, RowLabels]:
-        return summarize(part, "a", what.way.task, generator(0, "client", "a"), terms=what.terms)
+        return summarize(part, "a", what.way.task, terms=what.terms)
 
     summary, micro_clusters = make(rows)
     return audit(rows, summary, micro_clusters, again=lambda part: make(part)[0], required=what.smallest)
@@ -140,13 +139,7 @@ def digits_at_eight_sites(seed: int) -> Federation:
     grey = np.round(split.X * complete.std(axis=0) + complete.mean(axis=0), 6)
     agreement = agreement_for(grey.shape[1])
     summaries = tuple(
-        summarize(
-            grey[split.client == number],
-            f"site-{number}",
-            agreement.way.task,
-            generator(seed, "client", f"site-{number}"),
-            terms=agreement.terms,
-        )[0]
+        summarize(grey[split.client == number], f"site-{number}", agreement.way.task, terms=agreement.terms)[0]
         for number in np.unique(split.client)
     )
     return Federation(replace(split, X=grey), agreement, summaries)

@@ -27,7 +27,6 @@ from goldfc.protocol.agreement import FILE, Agreement
 from goldfc.protocol.audit import Audit, Change, audit
 from goldfc.protocol.client import summarize
 from goldfc.protocol.envelope import Context, PrivateKey, PublicKey, is_sealed, seal, unseal
-from goldfc.protocol.federation import generator
 from goldfc.protocol.label import is_far, label
 from goldfc.protocol.message import Model, Summary, canonical_json
 from goldfc.protocol.rows import RowSource
@@ -52,8 +51,7 @@ def draft_summary(table: Table | Streamed, client: str, agreement: Agreement, da
     task, terms = agreement.way.task, agreement.terms
 
     def make(rows: FloatArray | RowSource) -> tuple[Summary, RowLabels]:
-        rng = generator(agreement.seed, "client", client)
-        return summarize(rows, client, task, rng, withhold=agreement.withhold, terms=terms)
+        return summarize(rows, client, task, withhold=agreement.withhold, terms=terms)
 
     summary, micro_clusters = make(table.rows)
     agreement.read_summary(summary.to_message())  # what the server would refuse is told here

@@ -22,14 +22,14 @@ def summarize(
     rows: FloatArray | RowSource,
     client: str,
     task: Task,
-    rng: np.random.Generator,
     *,
     withhold: Collection[Part] = (),
     terms: Terms = UNNAMED,
 ) -> tuple[Summary, RowLabels]:
     """Find the micro-clusters of a site's rows; a few facts of each may leave, which row is in which stays.
 
-    A site may `withhold` mass or shape, whatever the task asks for.
+    The same rows give the same message, whoever asks and however often: nothing is learned by asking again. A site may
+    `withhold` mass or shape, whatever the task asks for.
 
     Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
     """
@@ -37,7 +37,7 @@ def summarize(
     n_rows = source.shape[0]
     moments = moments_of(source)
     to_unit = unit_of(moments, task.scaling, terms)
-    labels = find(source, to_unit, task, rng)
+    labels = find(source, to_unit, task)
     micro = measure(source, labels)
     if task.smallest > 1:
         refuse_too_few(n_rows, task.smallest, client)
@@ -92,14 +92,12 @@ class Client:
         self,
         name: str,
         rows: FloatArray,
-        rng: np.random.Generator,
         *,
         withhold: Collection[Part] = (),
         terms: Terms = UNNAMED,
     ) -> None:
         self.name = name
         self._rows = rows
-        self._rng = rng
         self._withhold = withhold
         self._terms = terms
         self._micro_clusters: RowLabels | None = None
@@ -131,12 +129,7 @@ class Client:
         """Summarise when asked to; label when the model comes. Labels stay here, so a model gets no answer."""
         if message.kind == Task.KIND:
             summary, self._micro_clusters = summarize(
-                self._rows,
-                self.name,
-                Task.from_message(message),
-                self._rng,
-                withhold=self._withhold,
-                terms=self._terms,
+                self._rows, self.name, Task.from_message(message), withhold=self._withhold, terms=self._terms
             )
             return summary.to_message()
         if message.kind == Model.KIND:

@@ -62,9 +62,9 @@ def unit_of(moments: Moments, scaling: Scaling, terms: Terms) -> Unit:
     return Unit(centre, scale)
 
 
-def find(source: RowSource, to_unit: Unit, task: Task, rng: np.random.Generator) -> RowLabels:
-    """The micro-cluster of every row: as many as the task wants, if so many rows differ."""
-    n_rows = source.shape[0]
+def find(source: RowSource, to_unit: Unit, task: Task) -> RowLabels:
+    """The micro-cluster of every row: as many as the task wants, if so many rows differ; no luck in it."""
+    n_rows, rng = source.shape[0], np.random.default_rng(0)
     labels, _ = find_micro_clusters(
         lambda: (to_unit(rows) for _, rows in blocks_of(source)), n_rows, task.limit(n_rows), rng
     )

@@ -64,7 +64,7 @@ class ChosenKSite:
     def __init__(self, name: str, rows: FloatArray, rng: np.random.Generator) -> None:
         self.name = name
         self._pooled = PooledSite(name, rows, rng)
-        self._one_shot = Client(name, rows, rng)
+        self._one_shot = Client(name, rows)
         self._last: PooledSite | Client = self._pooled
 
     @property

@@ -48,9 +48,9 @@ class OneShotMethod:
         object.__setattr__(self, "withhold", tuple(self.withhold))
         object.__setattr__(self, "kinds", tuple(self.kinds))
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> Client:
+    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> Client:  # noqa: ARG002 (there is no luck in it)
         """The program of one client."""
-        return Client(name, rows, rng, withhold=self.withhold)
+        return Client(name, rows, withhold=self.withhold)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""

@@ -120,9 +120,9 @@ def without_answers(peak: Peak, rows: int) -> Peak:
 def peak_of_client(size: Size) -> Peak:
     """One client with all rows."""
     warm_up(OneShotMethod())
-    rows, rng = dataset_of(size.dataset).X, generator(0, "client", "all")
+    rows = dataset_of(size.dataset).X
     forget_cases()
-    _, extra = peak_bytes(lambda: summarize(rows, "all", OneShot().task, rng))
+    _, extra = peak_bytes(lambda: summarize(rows, "all", OneShot().task))
     what = f"lone client of {short(size.rows)} rows"
     return Peak(what, extra, rows.nbytes, rows.nbytes, "its data", CLIENT_DATA)
 

@@ -31,8 +31,7 @@ def only(sites: Sites, seed: int, *, kinds: tuple[Kind, ...]) -> Outcome:
     encoding = encoding_of(sites.X, sites.categorical)
     rows = encoding.encode(sites.X, as_numbers)
     clients = [
-        Client(str(number), rows[sites.site == number], generator(seed, "client", str(number)), terms=encoding.terms)
-        for number in np.unique(sites.site)
+        Client(str(number), rows[sites.site == number], terms=encoding.terms) for number in np.unique(sites.site)
     ]
     result = run_round(LocalPort(clients), sites.n_clusters, OneShot(kinds=kinds), generator(seed, "server"))
     labels, certainty = ([getattr(client, name) for client in clients] for name in ("labels", "certainty"))
