@@ -135,11 +135,9 @@ def test_categories_have_no_gaps() -> None:
 
 
 def test_gaps_are_clear_if_they_are_large_and_clearly_larger_than_others() -> None:
-    assert is_clear(0.6, 0.2)
-    assert is_clear(0.9, 0.6)
-    assert not is_clear(0.4, 0.0)
-    assert not is_clear(0.6, 0.3)
-    assert not is_clear(0.9, 0.75)
+    assert is_clear(0.8, 0.3, 0.6, 0.3)
+    assert not is_clear(0.5, 0.0, 0.6, 0.3)
+    assert not is_clear(0.9, 0.7, 0.6, 0.3)
 
 
 @settings(max_examples=25, deadline=None)

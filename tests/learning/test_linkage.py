@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 
 import naive
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.judge import CLEAR, best_linked, is_clear
+from goldfc.learning.judge import GAP, LEAD, best_linked, is_clear
 from goldfc.learning.k_means import k_means
 from goldfc.learning.linkage import Ascending, gap_of, gap_of_linkage, link, spanning_tree
 from strategies import WITHOUT_TIES, blobs, rows, same_partition, seeds
@@ -170,8 +170,8 @@ def test_one_blob_has_no_gaps_that_would_be_believed(n_features: int, seed: int)
     own, points = k_means(rng.normal(size=(1000, n_features)), 100, rng)
     tree, mass = spanning_tree(points), np.bincount(own).astype(float)
     halves = gap_of(points, tree, mass, (points[:, 0] > 0.0).astype(np.int64))
-    assert halves < CLEAR
-    assert not is_clear(best_linked(tree, mass, 2).gap, halves)
+    assert halves < GAP
+    assert not is_clear(best_linked(tree, mass, 2).gap, halves, GAP, LEAD)
 
 
 def test_moons_are_linked() -> None:
@@ -182,6 +182,6 @@ def test_moons_are_linked() -> None:
     assert same_partition(labels, truth)
     assert (
         gap_of_linkage(tree, np.ones(300), labels)
-        >= CLEAR
+        >= GAP
         > gap_of(points, tree, np.ones(300), (X[:, 0] > 0.5).astype(np.int64))
     )

@@ -32,10 +32,10 @@ from goldfc.learning.proposal import (
 Kind = Literal["shared", "own", "linked"]
 KINDS: tuple[Kind, ...] = ("shared", "own", "linked")
 
-# Linked clusters are believed if they are at least so clear (of 1), and clearer by so much than the others: the clearer
-# they are, the smaller a lead is enough. Where the number of clusters is not known, they must be the clearer ones.
-CLEAR, LEAD_OF_CLEAR = 0.5, 0.35
-CLEARER, LEAD_OF_CLEARER = 0.7, 0.2
+# Linked clusters are believed if they are at least so clear (of 1), and clearer by so much than the others; more is
+# asked for, and a smaller lead is enough, where the number of clusters is not known.
+GAP, LEAD = 0.5, 0.35
+GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
 
@@ -98,7 +98,7 @@ class Court:
             return verdict
         gap = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
         other = clarity(gap, self.micro.mass, verdict.labels)
-        return self.linked(linked) if is_clear(linked.clarity, other) else verdict
+        return self.linked(linked) if is_clear(linked.clarity, other, GAP, LEAD) else verdict
 
     def propose(self) -> Verdict:
         """As many clusters as the evidence speaks for."""
@@ -114,7 +114,7 @@ class Court:
             return replace(verdict, proposal=proposal_of(evidence.curve, candidates))
         other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
         clearest = Candidate(clear, f"the clearest gaps between clusters ({gaps[clear]:.2f} of 1)")
-        if not (self.only_linked or is_clearer(gaps[clear], other)):
+        if not (self.only_linked or is_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
             return replace(verdict, proposal=proposal_of(evidence.curve, with_another(candidates, clearest)))
         linked = best_linked(tree, self.micro.mass, clear)
         by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
@@ -165,14 +165,9 @@ WHY: dict[Kind, str] = {
 FORM = {"own": "each is round or stretched in its own way", "linked": "they are not convex, or not of one form"}
 
 
-def is_clear(gap: float, other: float) -> bool:
+def is_clear(gap: float, other: float, at_least: float, lead: float) -> bool:
     """Whether gaps are clear, and clearly larger than others."""
-    return (gap >= CLEAR and gap >= other + LEAD_OF_CLEAR) or is_clearer(gap, other)
-
-
-def is_clearer(gap: float, other: float) -> bool:
-    """Whether gaps are so clear that they may decide the number of clusters."""
-    return gap >= CLEARER and gap >= other + LEAD_OF_CLEARER
+    return gap >= at_least and gap >= other + lead
 
 
 def best_linked(tree: SpanningTree, mass: FloatArray, n_clusters: int) -> Linked:

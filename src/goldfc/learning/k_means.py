@@ -25,6 +25,8 @@ MOST_STEPS, LAST_STEPS = 5, 4
 # How far centres go towards the means of their rows: beyond. At 1, as Lloyd has it, twice as many steps do not get as
 # far, and small tables come to rest where squared distances are 2 % larger; at 2 centres would never rest.
 BEYOND = 1.8
+# Few points are learned from several starts, of which the best is kept: so many, and so many points in all.
+MOST_STARTS, POINTS_TO_START_AGAIN = 4, 4_000
 # What is learned has no more numbers than this, unless it takes more to find a start.
 NUMBERS_AT_MOST = 8_000_000
 # A sample knows the usual distance from the mean by every tenth row: it is right with any, and with this one good.
@@ -56,7 +58,7 @@ def find_micro_clusters(
     `count` micro-clusters if so many of the rows that are learned differ.
     """
     learned = rows_to_learn(blocks(), n_rows, count, rng)
-    labels, centres = k_means(learned.rows, count, rng, learned.mass)
+    labels, centres = best_k_means(learned, count, rng)
     return (labels.astype(np.int32), centres) if len(labels) == n_rows else assign(blocks(), n_rows, centres)
 
 
@@ -145,6 +147,13 @@ def exchange(held: Lots, coming: Lots) -> None:
 
 
 # --- k-means ---
+
+
+def best_k_means(points: Points, count: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """K-means from several starts where points are few, so that little is left to luck."""
+    starts = max(1, min(MOST_STARTS, POINTS_TO_START_AGAIN // len(points.rows)))
+    tried = [k_means(points.rows, count, rng, points.mass) for _ in range(starts)]
+    return min(tried, key=lambda found: float(points.mass @ squares(points.rows - found[1][found[0]])))
 
 
 def k_means(
