@@ -157,12 +157,14 @@ class Agreement(Strict):
         task = self.way.task
         wanted = {
             "mass": task.mass and "mass" not in self.withhold,
-            "shape": task.shape and "shape" not in self.withhold and len(summary.layout.numbers) > 0,
             "moments": self.scaling == "pooled",
         }
         for part, told in wanted.items():
             if (getattr(summary, part) is not None) != told:
                 raise BadMessage(f"{who} must {'tell' if told else 'not tell'} its {part}, as agreed.")
+        # A site with few rows does not tell it.
+        if summary.shape is not None and (not task.shape or "shape" in self.withhold):
+            raise BadMessage(f"{who} must not tell its shape, as agreed.")
         sizes = np.abs(summary.centroids).max(axis=0)
         if (sizes > LARGEST_TOLD).any() or ((sizes > 0.0) & (sizes < 1.0 / LARGEST_TOLD)).any():
             raise BadMessage(

@@ -12,7 +12,7 @@ from goldfc.learning.k_means import sums_by_label
 from goldfc.learning.moments import Moments
 from goldfc.protocol.finding import Ends, Measured, ends_of, labelled, measure, moments_of, unit_of
 from goldfc.protocol.message import Summary
-from goldfc.protocol.privacy import equals_a_row, grid_of
+from goldfc.protocol.privacy import equals_a_row
 from goldfc.protocol.rows import MOST_ROWS, Chosen, RowSource, as_source, blocks_of, sample_of
 
 # Above this, somebody who has a row can guess too well whether it was among those summarised.

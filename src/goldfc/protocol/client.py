@@ -1,6 +1,6 @@
 """The site's side: summarise its own rows, and label them once the model is back."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -11,8 +11,23 @@ from goldfc.learning.moments import LARGEST_VALUE
 from goldfc.protocol.finding import ends_of, find, measure, moments_of, renamed, shape_of, unit_of
 from goldfc.protocol.label import label
 from goldfc.protocol.message import Message, Model, Summary, Task
-from goldfc.protocol.privacy import grid_of, merge_small, refuse_too_few, suppressed
-from goldfc.protocol.rows import RowSource, as_source, blocks_of
+from goldfc.protocol.privacy import (
+    SAMPLE,
+    Crowd,
+    count_people,
+    directions_of,
+    free_features,
+    groups_of,
+    may_tell_covariance,
+    merge_small,
+    needs_of,
+    people_of_each,
+    refuse_too_few,
+    steps_of,
+    stricter,
+    suppressed,
+)
+from goldfc.protocol.rows import RowSource, as_source, blocks_of, sample_of
 from goldfc.protocol.terms import UNNAMED, Terms
 
 Part = Literal["mass", "shape"]
@@ -25,37 +40,45 @@ def summarize(
     *,
     withhold: Collection[Part] = (),
     terms: Terms = UNNAMED,
+    people: IntArray | None = None,
+    steps: Mapping[str, float] | None = None,
 ) -> tuple[Summary, RowLabels]:
     """Find the micro-clusters of a site's rows; a few facts of each may leave, which row is in which stays.
 
     The same rows give the same message, whoever asks and however often: nothing is learned by asking again. A site may
-    `withhold` mass or shape, whatever the task asks for.
+    `withhold` mass or shape, whatever the task asks for. `people` says whose every row is (by default, somebody else's
+    each), and `steps` how coarse columns must be told at least; both count if the task has a `smallest`.
 
     Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
     """
     source = checked(rows, client)
-    n_rows = source.shape[0]
-    moments = moments_of(source)
-    to_unit = unit_of(moments, task.scaling, terms)
-    labels = find(source, to_unit, task)
+    moments, shape = moments_of(source), task.shape and "shape" not in withhold
+    n_people, to_unit = count_people(source, people), unit_of(moments, task.scaling, terms)
+    if task.smallest > 1:
+        n_features = free_features(moments, terms)
+        needs = needs_of(n_features, directions_of(to_unit(sample_of(source, SAMPLE))), task.smallest)
+        refuse_too_few(n_people, max(2 * task.smallest, needs.mean), client)
+        task = stricter(task, needs.micro_cluster if n_people >= 2 * needs.micro_cluster else n_people)
+        shape = shape and may_tell_covariance(n_people, n_features)
+    labels = find(source, to_unit, task, n_people)
     micro = measure(source, labels)
     if task.smallest > 1:
-        refuse_too_few(n_rows, task.smallest, client)
-        ends = ends_of(source, labels, grid_of(moments, terms))
-        into = merge_small(micro, ends, to_unit(micro.mean), task.smallest)
+        grid = steps_of(source, moments, terms, steps)
+        groups = groups_of(micro, ends_of(source, labels, grid.finest(n_people)), to_unit(micro.mean), labels, people)
+        into = merge_small(groups, task.smallest)
         labels, micro = renamed(labels, into), micro.merged(into)
-    numbers = terms.layout(source.shape[1]).numbers
     summary = Summary(
         client,
         micro.mean,
         mass=micro.size if task.mass and "mass" not in withhold else None,
-        shape=shape_of(source, labels, micro.mean, numbers) if task.shape and "shape" not in withhold else None,
+        shape=shape_of(source, labels, micro.mean, terms.layout(source.shape[1]).numbers) if shape else None,
         moments=moments if task.scaling == "pooled" else None,
         smallest=task.smallest,
         terms=terms,
     )
     if task.smallest > 1:
-        summary = suppressed(summary, source, moments)
+        crowd = Crowd(people_of_each(labels, people), n_people)
+        summary = suppressed(summary, source, moments, crowd, grid)
     return summary, labels
 
 

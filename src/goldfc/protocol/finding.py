@@ -47,7 +47,7 @@ def unit_of(moments: Moments, scaling: Scaling, terms: Terms) -> Unit:
         low, high = ranges_of(terms)
         centre, scale = low, high - low
     if not layout.categories:
-        return Unit(centre, scale)
+        return Unit(centre, without_sensitive(scale, terms))
     usual = float((moments.variance / scale**2)[layout.numbers].mean()) if len(layout.numbers) else 0.0
     usual = usual or 1.0
     centre, scale = centre.copy(), scale.copy()
@@ -59,14 +59,21 @@ def unit_of(moments: Moments, scaling: Scaling, terms: Terms) -> Unit:
     limit = usual * max(len(layout.numbers), FEWEST_NUMBERS)
     weight *= min(1.0, limit / total) if total > 0.0 else 1.0
     centre[features], scale[features] = 0.0, 1.0 / np.sqrt(weight * twice)
-    return Unit(centre, scale)
+    return Unit(centre, without_sensitive(scale, terms))
 
 
-def find(source: RowSource, to_unit: Unit, task: Task) -> RowLabels:
-    """The micro-cluster of every row: as many as the task wants, if so many rows differ; no luck in it."""
+def without_sensitive(scale: FloatArray, terms: Terms) -> FloatArray:
+    """What is sensitive does not decide who is together, or whole groups would share one value of it."""
+    sensitive = np.array([column.sensitive for column in terms.features] or [False] * len(scale))
+    # If everything is sensitive, nothing else can decide.
+    return scale if sensitive.all() else np.where(sensitive, np.inf, scale)
+
+
+def find(source: RowSource, to_unit: Unit, task: Task, n_people: int) -> RowLabels:
+    """The micro-cluster of every row: as many as the task wants of so many people, if so many rows differ."""
     n_rows, rng = source.shape[0], np.random.default_rng(0)
     labels, _ = find_micro_clusters(
-        lambda: (to_unit(rows) for _, rows in blocks_of(source)), n_rows, task.limit(n_rows), rng
+        lambda: (to_unit(rows) for _, rows in blocks_of(source)), n_rows, task.limit(n_people), rng
     )
     return labels
 

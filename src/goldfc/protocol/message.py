@@ -284,7 +284,7 @@ class Summary:
         if self.shape is not None:
             told[self.layout.numbers] += moments.count * diagonal_of(self.shape)
         steps = np.array([column.step or 0.0 for column in self.terms.features] or [0.0])
-        slack = moments.count * (0.1 * moments.scale + 4.0 * steps) ** 2
+        slack = moments.count * (moments.scale + 4.0 * steps) ** 2
         return bool((told <= 2.0 * moments.squares + slack).all())
 
     def to_message(self) -> Message:

@@ -1,88 +1,253 @@
-"""The privacy level `suppressed`: no small groups, no row itself, nothing more exact than it needs to be.
+"""The privacy level `suppressed`: no small groups, no row itself, nothing more exact than the rows behind it can bear.
 
-After learning, micro-clusters of fewer than `smallest` rows, and those whose rows are all alike, are merged into their
-nearest neighbour. Centroids are means of their rows, rounded to a grid that everybody can know; sizes are rounded to
-multiples of `smallest`. It is suppression, not differential privacy: docs/privacy.md says what it does not do.
+What a site may send shrinks with its rows. After learning, micro-clusters of too few people, and those whose rows are
+all alike, are merged into their nearest neighbour; how few is too few grows with the root of the number of features,
+because the more features there are, the better whoever has a row can tell whether it is part of a mean. Every mean,
+variance and correlation is rounded to a step of about twice what one row can move it by: less than its standard error,
+and enough to hide the row. The covariance is told only if rows are many times the features. It is suppression, not
+differential privacy: docs/privacy.md says what it does not do, and benchmarks/attacks what it was tried against.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goldfc._types import FloatArray, IntArray
+from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadRows
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.protocol.finding import Ends, Measured, to_grid
-from goldfc.protocol.message import Summary
-from goldfc.protocol.rows import RowSource, blocks_of
+from goldfc.protocol.fusion import rows_each
+from goldfc.protocol.message import Summary, Task
+from goldfc.protocol.rows import RowSource, blocks_of, sample_of
 from goldfc.protocol.terms import Terms
 
-# Of yes and no, and of categories, shares are told in steps of one per cent.
-STEP_OF_SHARES = 0.01
-# Variances and M2 keep so many digits, correlations so many decimals.
-DIGITS = 4
-DECIMALS = 6
-# A value lies on the grid when it is as near, in steps.
-NEARLY = 1e-6
+# Whoever has a row can tell whether it is part of a mean of s rows the better, the larger root(features) / s is; and
+# whether it helped to decide how rows are cut into micro-clusters, the larger directions / s is. So many people for
+# every root of a feature, and for every direction.
+PEOPLE_BY_ROOT, PEOPLE_BY_DIRECTION = 2.3, 1.5
+# A covariance is told if there are so many people for every feature.
+PEOPLE_FOR_COVARIANCE = 20
+# Rows that directions are counted with.
+SAMPLE = 1_000
+# One row can move a mean by a few standard deviations / n, a variance by a few variances / n: the steps.
+STEP_OF_MEANS, STEP_OF_VARIANCES, STEP_OF_CORRELATIONS = 2.0, 4.0, 4.0
+# Numbers of rows are told in multiples of this.
+MULTIPLE = 5
+# Steps have so many digits, so that people can read what is rounded to them.
+DIGITS = 2
+# No step is finer than this share of what is rounded.
+FINEST = 1e-12
 
 
-def merge_small(micro: Measured, ends: Ends, centre: FloatArray, smallest: int) -> IntArray:
-    """Of every micro-cluster, which it goes into, so that each has enough rows and not all of them are alike.
+# --- how many people, and how exact ---
 
-    `ends` are those of rows rounded to the grid. The smallest is merged first, with the one that is nearest by its
-    `centre`, in the scale they were learned in.
+
+@dataclass(frozen=True)
+class Needs:
+    """How many people it takes: for a mean, and for each of several micro-clusters."""
+
+    mean: int
+    micro_cluster: int
+
+
+def needs_of(n_features: int, directions: float, smallest: int) -> Needs:
+    """As many as agreed, and more where there are many features, or many directions that rows spread in."""
+    mean = max(smallest, math.ceil(PEOPLE_BY_ROOT * math.sqrt(n_features)))
+    return Needs(mean, max(mean, math.ceil(PEOPLE_BY_DIRECTION * directions)))
+
+
+def directions_of(rows: FloatArray) -> float:
+    """In how many directions rows spread evenly: tr(C)^2 / tr(C^2), less what C owes to chance."""
+    centred = rows - rows.mean(axis=0)
+    # tr(C^2) by whichever of the two products is smaller.
+    product = centred @ centred.T if len(rows) < rows.shape[1] else centred.T @ centred
+    trace, squares = float(np.trace(product)) ** 2, float((product**2).sum())
+    if trace == 0.0:
+        return 1.0
+    return float(trace / max(squares - trace / len(rows), trace / rows.shape[1]))
+
+
+def free_features(moments: Moments, terms: Terms) -> int:
+    """How many features vary by themselves: constant ones do not, nor does the last level of a category."""
+    varies = moments.variance > 0.0
+    layout = terms.layout(len(varies))
+    levels = [int(varies[own].sum()) - (len(own) > 1) for own in layout.categories]
+    return max(1, int(varies[layout.numbers].sum()) + sum(max(0, count) for count in levels))
+
+
+def stricter(task: Task, smallest: int) -> Task:
+    """The same task with larger micro-clusters, and as many fewer."""
+    return replace(task, smallest=smallest, rows_each=max(task.rows_each, rows_each(smallest)))
+
+
+def may_tell_covariance(n_people: int, n_features: int) -> bool:
+    """Whether people are so many that the covariance says nothing of a single one."""
+    return n_people >= PEOPLE_FOR_COVARIANCE * n_features
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What every aggregate is rounded to, by the people behind it."""
+
+    deviation: FloatArray  # (features,) of all rows; at least the grain
+    least: FloatArray  # (features,) no step is finer, however many people there are
+
+    def of_means(self, people: NDArray[np.generic]) -> FloatArray:
+        """Of means of so many people each (down), of every feature (across)."""
+        by_people = STEP_OF_MEANS * self.deviation / people.astype(np.float64)[:, None]
+        return rounded_up(np.maximum(by_people, self.least))
+
+    def finest(self, n_people: int) -> FloatArray:
+        """That of means of everybody."""
+        return np.asarray(self.of_means(np.array([n_people]))[0])
+
+
+def steps_of(
+    rows: RowSource, moments: Moments, terms: Terms, coarser: Mapping[str, float] | None = None
+) -> Steps:
+    """By the spread of all rows; not finer than was agreed, nor than the site itself allows (`coarser`)."""
+    least = FINEST * np.maximum(np.abs(moments.mean), moments.scale)
+    grain = grain_of(sample_of(rows, SAMPLE))
+    for number, column in enumerate(terms.features):
+        least[number] = max(least[number], column.step or 0.0, (coarser or {}).get(column.name, 0.0))
+    return Steps(np.maximum(np.sqrt(moments.variance), grain), least)
+
+
+def grain_of(rows: FloatArray) -> FloatArray:
+    """The smallest difference of two values in every feature: where few values are rare, a row moves a sum by that."""
+    ordered = np.sort(rows, axis=0)
+    apart = np.diff(ordered, axis=0, prepend=ordered[:1])
+    smallest = np.where(apart > 0.0, apart, np.inf).min(axis=0)
+    return np.where(np.isfinite(smallest), smallest, 0.0)
+
+
+def rounded_up(steps: FloatArray) -> FloatArray:
+    """To few digits."""
+    unit = 10.0 ** (np.floor(np.log10(steps)) - (DIGITS - 1))
+    return np.asarray(np.ceil(steps / unit - 1e-9) * unit)
+
+
+# --- who is merged ---
+
+
+def count_people(rows: RowSource, people: IntArray | None) -> int:
+    """How many there are; where nobody says whose rows they are, each is somebody else's."""
+    return rows.shape[0] if people is None else len(np.unique(people))
+
+
+def people_of_each(labels: RowLabels, people: IntArray | None) -> IntArray:
+    """How many people have rows in every micro-cluster."""
+    if people is None:
+        return np.bincount(labels)
+    return np.bincount(np.unique(np.column_stack([labels, people]), axis=0)[:, 0])
+
+
+@dataclass
+class Groups:
+    """Micro-clusters while they are merged."""
+
+    people: FloatArray  # how many each has
+    rows: FloatArray
+    centre: FloatArray  # in the scale they were learned in
+    ends: Ends  # of rows as they are told apart
+    members: list[IntArray] | None  # the people themselves, where they may be in several
+
+    def merge(self, one: int, other: int) -> None:
+        """Put one into another."""
+        total = self.rows[one] + self.rows[other]
+        self.centre[other] = (self.rows[one] * self.centre[one] + self.rows[other] * self.centre[other]) / total
+        self.ends.low[other] = np.minimum(self.ends.low[one], self.ends.low[other])
+        self.ends.high[other] = np.maximum(self.ends.high[one], self.ends.high[other])
+        self.rows[other] = total
+        if self.members is None:
+            self.people[other] += self.people[one]
+        else:
+            self.members[other] = np.union1d(self.members[one], self.members[other])
+            self.people[other] = len(self.members[other])
+
+
+def groups_of(
+    micro: Measured, ends: Ends, centre: FloatArray, labels: RowLabels, people: IntArray | None = None
+) -> Groups:
+    """Micro-clusters as they were learned; without `people` every row is somebody else's."""
+    rows = micro.size.astype(np.float64)
+    ends = Ends(ends.low.copy(), ends.high.copy())
+    if people is None:
+        return Groups(rows.copy(), rows, centre.copy(), ends, None)
+    pairs = np.unique(np.column_stack([labels, people]), axis=0)
+    members = np.split(pairs[:, 1], np.flatnonzero(np.diff(pairs[:, 0])) + 1)
+    return Groups(np.array([float(len(own)) for own in members]), rows, centre.copy(), ends, members)
+
+
+def merge_small(groups: Groups, smallest: int) -> IntArray:
+    """Of every micro-cluster, which it goes into, so that each has enough people and its rows are not all alike.
+
+    The smallest is merged first, with the one that is nearest by its centre.
     """
-    size, centre, low, high = micro.size.astype(np.float64), centre.copy(), ends.low.copy(), ends.high.copy()
-    goes_to = np.arange(len(size))
-    alive = np.ones(len(size), dtype=bool)
+    count = len(groups.people)
+    goes_to, alive = np.arange(count), np.ones(count, dtype=bool)
     while alive.sum() > 1:
-        wanting = alive & ((size < smallest) | (low == high).all(axis=1))
+        wanting = alive & ((groups.people < smallest) | (groups.ends.low == groups.ends.high).all(axis=1))
         if not wanting.any():
             break
-        one = int(np.flatnonzero(wanting)[size[wanting].argmin()])
-        others = np.flatnonzero(alive & (np.arange(len(size)) != one))
-        other = int(others[((centre[others] - centre[one]) ** 2).sum(axis=1).argmin()])
-        total = size[one] + size[other]
-        centre[other] = (size[one] * centre[one] + size[other] * centre[other]) / total
-        low[other], high[other] = np.minimum(low[one], low[other]), np.maximum(high[one], high[other])
-        size[other], alive[one] = total, False
+        one = int(np.flatnonzero(wanting)[groups.people[wanting].argmin()])
+        others = np.flatnonzero(alive & (np.arange(count) != one))
+        other = int(others[((groups.centre[others] - groups.centre[one]) ** 2).sum(axis=1).argmin()])
+        groups.merge(one, other)
+        alive[one] = False
         goes_to[goes_to == one] = other
     return np.unique(goes_to, return_inverse=True)[1].astype(np.int64)
 
 
-def grid_of(moments: Moments, terms: Terms) -> FloatArray:
-    """The step that every feature is rounded to.
-
-    Agreed, or the power of ten below a hundredth of the standard deviation: the message tells that anyway.
-    """
-    steps = 10.0 ** np.floor(np.log10(moments.scale / 100.0))
-    for number, column in enumerate(terms.features):
-        if column.kind != "number":
-            steps[number] = STEP_OF_SHARES
-        elif column.step is not None:
-            steps[number] = column.step
-    return np.asarray(steps)
+def refuse_too_few(n_people: int, least: int, client: str) -> None:
+    """There must be somebody to hide among."""
+    if n_people < least:
+        raise BadRows(
+            f"Client {client!r} has {n_people} rows (or people), and with so many columns at least {least} are needed "
+            "so that nobody stands out; join with another site, or use fewer columns."
+        )
 
 
-def suppressed(summary: Summary, rows: RowSource, moments: Moments) -> Summary:
-    """The summary as it may leave: everything rounded, no centroid the same as a row."""
-    grid, m = grid_of(moments, summary.terms), summary.smallest
-    count = round_to_multiple(np.array([moments.count]), m)[0]
-    coarse = Moments(float(count), to_grid(moments.mean, grid), keep_digits(moments.variance, DIGITS) * float(count))
+# --- what is rounded ---
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How many people are behind what is told."""
+
+    of_each: IntArray  # micro-cluster
+    in_all: int
+
+
+def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd, steps: Steps) -> Summary:
+    """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
+    grid = steps.of_means(crowd.of_each)
+    centroids = not_all_or_none(to_grid(summary.centroids, grid), grid, summary.terms)
     return replace(
         summary,
-        centroids=off_the_rows(to_grid(summary.centroids, grid), rows, grid, summary.terms),
-        mass=None if summary.mass is None else round_to_multiple(summary.mass, m),
-        shape=None if summary.shape is None else coarse_shape(summary.shape),
-        moments=None if summary.moments is None else coarse,
+        centroids=off_the_rows(centroids, rows, grid, summary.terms),
+        mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
+        shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all),
+        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps),
     )
 
 
+def not_all_or_none(centroids: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
+    """Shares of what is sensitive are told as neither 0 nor 1: the next step stands for both."""
+    told = centroids.copy()
+    for number, column in enumerate(terms.features):
+        if column.sensitive and column.kind != "number":
+            step = np.minimum(grid[:, number], 0.5)
+            told[:, number] = np.clip(told[:, number], step, 1.0 - step)
+    return told
+
+
 def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms: Terms) -> FloatArray:
-    """Centroids that happen to lie on a row, moved to the nearest free point of the grid.
+    """Centroids that happen to lie on a row, moved to the nearest free point of their grid.
 
     Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. Where rows fill the grid
     around them they go half a step aside.
@@ -91,10 +256,13 @@ def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms
     limits = np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * rows.shape[1])
     on_rows = np.flatnonzero(equals_a_row(centroids, rows, grid))
     nearby = [
-        (number, place) for number in on_rows for place in around(centroids[number], grid) if inside(place, limits)
+        (number, place)
+        for number in on_rows
+        for place in around(centroids[number], grid[number])
+        if inside(place, limits)
     ]
     if nearby:
-        taken = equals_a_row(np.array([place for _, place in nearby]), rows, grid)
+        taken = equals_a_row(np.array([place for _, place in nearby]), rows, grid[[number for number, _ in nearby]])
         for number, place in reversed([one for one, is_taken in zip(nearby, taken, strict=True) if not is_taken]):
             moved[number] = place  # the nearest last, so that it stays
     return moved
@@ -116,23 +284,14 @@ def inside(point: FloatArray, limits: FloatArray) -> bool:
 
 
 def equals_a_row(points: FloatArray, rows: RowSource, grid: FloatArray) -> NDArray[np.bool_]:
-    """Which of the points are the same as one of the rows, up to a millionth of a step."""
-    as_they_are, (steps, on_grid) = keys_of(points), steps_of(points, grid)
-    found = np.zeros(len(points), dtype=bool)
+    """Which of the points, each on its own grid, are the same as one of the rows, up to a small part of a step."""
+    # Every grid has few digits, so all of them lie on one that is as fine as this.
+    fine = 10.0 ** (np.floor(np.log10(grid.min(axis=0))) - DIGITS)
+    wanted, found = keys_of(np.rint(points / fine)), np.zeros(len(points), dtype=bool)
     for _, block in blocks_of(rows):
-        known = set(keys_of(block))
-        found |= [key in known for key in as_they_are]
-        # Only rows that lie on the grid themselves can be the same as a point of it.
-        own, exact = steps_of(block, grid)
-        known = set(keys_of(own[exact]))
-        found |= on_grid & [key in known for key in keys_of(steps)]
+        known = set(keys_of(np.rint(block / fine)))
+        found |= [key in known for key in wanted]
     return found
-
-
-def steps_of(points: FloatArray, grid: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """How many steps of the grid every value is, rounded; and which points lie on the grid."""
-    steps = np.rint(points / grid)
-    return steps, np.asarray((np.abs(points / grid - steps) <= NEARLY).all(axis=1))
 
 
 def keys_of(points: FloatArray) -> list[bytes]:
@@ -142,37 +301,35 @@ def keys_of(points: FloatArray) -> list[bytes]:
     return keys
 
 
-def round_to_multiple(counts: NDArray[np.generic], multiple: int) -> IntArray:
-    """To the nearest multiple; at least one."""
-    nearest = np.floor(counts.astype(np.float64) / multiple + 0.5).astype(np.int64)
-    return np.maximum(nearest, 1) * multiple
+def coarse_counts(counts: NDArray[np.generic], smallest: int = 1) -> IntArray:
+    """To the nearest multiple, none below `smallest`."""
+    nearest = np.floor(counts.astype(np.float64) / MULTIPLE + 0.5).astype(np.int64)
+    return np.maximum(nearest, math.ceil(smallest / MULTIPLE)) * MULTIPLE
 
 
-def keep_digits(values: FloatArray, digits: int) -> FloatArray:
-    """Rounded to so many significant digits."""
-    return np.array([float(f"{value:.{digits - 1}e}") for value in values])
+def coarse_moments(moments: Moments, n_people: int, steps: Steps) -> Moments:
+    """Mean and variance of every column, each in its steps."""
+    count = float(coarse_counts(np.array([moments.count]))[0])
+    mean = to_grid(moments.mean, steps.finest(n_people))
+    return Moments(count, mean, coarse_variances(moments.variance, n_people) * count)
 
 
-def coarse_shape(shape: FloatArray) -> FloatArray:
-    """Rounded variances and correlations.
+def coarse_variances(variances: FloatArray, n_people: int) -> FloatArray:
+    """Rounded in steps that grow with them; what varies is not told as constant."""
+    step = rounded_up(np.where(variances > 0.0, variances, 1.0) * min(1.0, STEP_OF_VARIANCES / n_people))
+    return np.where(variances > 0.0, np.maximum(to_grid(variances, step), step), 0.0)
 
-    Correlations shrink by what rounding can do to the smallest eigenvalue, so that it stays a covariance.
-    """
-    variance = keep_digits(diagonal_of(shape), DIGITS)
+
+def coarse_shape(shape: FloatArray, n_people: int) -> FloatArray:
+    """Rounded variances and correlations; what rounding does to the smallest eigenvalue is undone."""
+    variance = diagonal_of(shape)
+    coarse = coarse_variances(variance, n_people)
     if shape.ndim == 1:
-        return variance
-    deviation = np.sqrt(np.where(diagonal_of(shape) > 0.0, diagonal_of(shape), 1.0))
-    correlation = np.round(shape / np.outer(deviation, deviation), DECIMALS)
-    correlation *= 1.0 - len(shape) * 10.0**-DECIMALS
+        return coarse
+    deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    step = float(rounded_up(np.array([min(1.0, STEP_OF_CORRELATIONS / n_people)]))[0])
+    correlation = to_grid(shape / np.outer(deviation, deviation), np.asarray(step))
     np.fill_diagonal(correlation, 1.0)
-    new = np.sqrt(variance)
-    return np.asarray(correlation * np.outer(new, new))
-
-
-def refuse_too_few(n_rows: int, smallest: int, client: str) -> None:
-    """There must be something to hide in."""
-    if n_rows < 2 * smallest:
-        raise BadRows(
-            f"Client {client!r} has {n_rows} rows, but at least {2 * smallest} are needed when no micro-cluster may "
-            f"have fewer than {smallest}; join with another site."
-        )
+    lacking = max(0.0, 1e-6 - float(np.linalg.eigvalsh(correlation)[0]))
+    correlation = (correlation + lacking * np.eye(len(correlation))) / (1.0 + lacking)
+    return np.asarray(correlation * np.sqrt(np.outer(coarse, coarse)))

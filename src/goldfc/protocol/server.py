@@ -15,7 +15,15 @@ from goldfc.errors import BadMessage, BadSettings
 from goldfc.learning.judge import Verdict, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.levels import Levels
-from goldfc.learning.micro_clusters import Layout, MicroClusters, diagonal_of, means_of, no_scatter, standardized
+from goldfc.learning.micro_clusters import (
+    Layout,
+    MicroClusters,
+    diagonal_of,
+    form_of_shape,
+    means_of,
+    no_scatter,
+    standardized,
+)
 from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
 from goldfc.protocol.federation import Port
@@ -187,19 +195,45 @@ def pool(
 ) -> MicroClusters:
     """All micro-clusters together; of the rows of a site only its share counts.
 
-    Who withholds masses has micro-clusters of the others' mean mass (1 if all withhold them); who withholds the shape
-    has the others' mean shape (none if all withhold it).
+    Who withholds masses has micro-clusters of the others' mean mass (1 if all withhold them). Who tells no shape has
+    the correlations of those who do; how rows spread around their micro-centroids follows from the moments.
     """
     centroids = np.vstack([summary.centroids for summary in summaries])
     numbers, levels = layout.numbers_of(centroids), layout.shares_of(centroids)
     masses = masses_of(summaries, by_mass, shares or [1.0] * len(summaries))
     mass = np.concatenate(masses)
-    scatter, known = no_scatter(numbers.shape[1]), 0.0
-    for own, summary in zip(masses, summaries, strict=True):
-        if summary.shape is not None:
-            scatter = scatter + own.sum() * summary.shape
-            known += float(own.sum())
-    return MicroClusters(numbers, mass, scatter * (mass.sum() / (known or 1.0)), levels, layout.levels)
+    scatter = pooled_scatter(summaries, [float(own.sum()) for own in masses], layout)
+    return MicroClusters(numbers, mass, scatter, levels, layout.levels)
+
+
+def pooled_scatter(summaries: Sequence[Summary], masses: Sequence[float], layout: Layout) -> FloatArray:
+    """How the rows of all sites lie around their micro-centroids, added up."""
+    n_numbers = max(1, len(layout.numbers))
+    spreads = [(mass, spread_of(one)) for mass, one in zip(masses, summaries, strict=True)]
+    told = [(mass, spread) for mass, spread in spreads if spread is not None]
+    if not told:
+        return no_scatter(n_numbers)
+    share = sum(masses) / (sum(mass for mass, _ in told) or 1.0)
+    variances = share * sum(mass * diagonal_of(spread) for mass, spread in told)
+    if len(form_of_shape(n_numbers)) == 1:
+        return np.asarray(variances)
+    together = sum((mass * spread for mass, spread in told if spread.ndim == 2), np.zeros((n_numbers, n_numbers)))
+    known = np.sqrt(np.where(diagonal_of(together) > 0.0, diagonal_of(together), 1.0))
+    correlations = together / np.outer(known, known)
+    np.fill_diagonal(correlations, 1.0)
+    return np.asarray(correlations * np.sqrt(np.outer(variances, variances)))
+
+
+def spread_of(summary: Summary) -> FloatArray | None:
+    """How rows lie around their micro-centroids: as told, or the variances that follow from moments and masses.
+
+    The variance of all rows = that of the micro-centroids, by mass + that of rows around these.
+    """
+    if summary.shape is not None or summary.moments is None or summary.mass is None:
+        return summary.shape
+    moments, numbers = summary.moments, summary.layout.numbers
+    between = np.average((summary.centroids - moments.mean) ** 2, axis=0, weights=summary.mass)
+    return np.maximum(moments.variance - between, 0.0)[numbers] if len(numbers) else None
 
 
 def masses_of(summaries: Sequence[Summary], by_mass: bool, shares: Sequence[float]) -> list[FloatArray]:

@@ -60,6 +60,7 @@ class Column(Strict):
     categories: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_CATEGORIES), FailFast()] = ()
     step: Number | None = None  # the grid that centroids are rounded to
     fill: Number | bool | Text | None = None  # what stands for a missing value
+    sensitive: bool = False  # it does not decide who is together, and is never told as all or none
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
