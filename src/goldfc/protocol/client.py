@@ -1,6 +1,7 @@
 """The site's side: summarise its own rows, and label them once the model is back."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -25,11 +26,13 @@ def summarize(
     *,
     withhold: Collection[Part] = (),
     terms: Terms = UNNAMED,
+    steps: Mapping[str, float] = MappingProxyType({}),
+    people: IntArray | None = None,  # noqa: ARG001 (whose each row is; rows are counted so far)
 ) -> tuple[Summary, RowLabels]:
     """Find the micro-clusters of a site's rows; a few facts of each may leave, which row is in which stays.
 
     The same rows give the same message, whoever asks and however often: nothing is learned by asking again. A site may
-    `withhold` mass or shape, whatever the task asks for.
+    `withhold` mass or shape, whatever the task asks for, and round columns to coarser `steps` than was agreed on.
 
     Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
     """
@@ -41,7 +44,7 @@ def summarize(
     micro = measure(source, labels)
     if task.smallest > 1:
         refuse_too_few(n_rows, task.smallest, client)
-        ends = ends_of(source, labels, grid_of(moments, terms))
+        ends = ends_of(source, labels, grid_of(moments, terms, steps))
         into = merge_small(micro, ends, to_unit(micro.mean), task.smallest)
         labels, micro = renamed(labels, into), micro.merged(into)
     numbers = terms.layout(source.shape[1]).numbers
@@ -55,7 +58,7 @@ def summarize(
         terms=terms,
     )
     if task.smallest > 1:
-        summary = suppressed(summary, source, moments)
+        summary = suppressed(summary, source, moments, steps)
     return summary, labels
 
 

@@ -5,8 +5,9 @@ nearest neighbour. Centroids are means of their rows, rounded to a grid that eve
 multiples of `smallest`. It is suppression, not differential privacy: docs/privacy.md says what it does not do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +54,11 @@ def merge_small(micro: Measured, ends: Ends, centre: FloatArray, smallest: int) 
     return np.unique(goes_to, return_inverse=True)[1].astype(np.int64)
 
 
-def grid_of(moments: Moments, terms: Terms) -> FloatArray:
+def grid_of(moments: Moments, terms: Terms, coarser: Mapping[str, float] = MappingProxyType({})) -> FloatArray:
     """The step that every feature is rounded to.
 
-    Agreed, or the power of ten below a hundredth of the standard deviation: the message tells that anyway.
+    Agreed, or the power of ten below a hundredth of the standard deviation: the message tells that anyway. A site may
+    have a `coarser` one for some columns.
     """
     steps = 10.0 ** np.floor(np.log10(moments.scale / 100.0))
     for number, column in enumerate(terms.features):
@@ -64,12 +66,15 @@ def grid_of(moments: Moments, terms: Terms) -> FloatArray:
             steps[number] = STEP_OF_SHARES
         elif column.step is not None:
             steps[number] = column.step
+        steps[number] = max(steps[number], coarser.get(column.name, 0.0))
     return np.asarray(steps)
 
 
-def suppressed(summary: Summary, rows: RowSource, moments: Moments) -> Summary:
+def suppressed(
+    summary: Summary, rows: RowSource, moments: Moments, steps: Mapping[str, float] = MappingProxyType({})
+) -> Summary:
     """The summary as it may leave: everything rounded, no centroid the same as a row."""
-    grid, m = grid_of(moments, summary.terms), summary.smallest
+    grid, m = grid_of(moments, summary.terms, steps), summary.smallest
     count = round_to_multiple(np.array([moments.count]), m)[0]
     coarse = Moments(float(count), to_grid(moments.mean, grid), keep_digits(moments.variance, DIGITS) * float(count))
     return replace(
