@@ -31,7 +31,7 @@ class Policy(Strict):
     """The content of `policy.toml`; docs/privacy.md explains every line."""
 
     smallest: Annotated[int, Field(ge=1, le=10_000)] = 5
-    steps: Annotated[dict[Text, Number], Field(max_length=MOST_FEATURES, default_factory=dict)]
+    steps: Annotated[dict[Text, Number], Field(max_length=MOST_FEATURES)] = Field(default_factory=dict)
     never: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_FEATURES)] = ()
     person: Text | None = None
     least_sites: Annotated[int, Field(ge=1)] = 3

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.byfile.digests import Looked, people_in
 from goldfc.byfile.ledger import Earlier, Fact, Ledger, change_since
-from goldfc.byfile.ledger import now as now
 from goldfc.byfile.policy import Policy, read_policy
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
