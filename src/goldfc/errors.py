@@ -7,6 +7,7 @@ GoldError
 ├── BadMessage            a message that does not fit the protocol or the other messages (a ValueError)
 ├── TooFewClients         fewer clients than were agreed on have sent something
 ├── AuditRefused          a message that would give away too much, and was not written
+│   └── PolicyRefused     what was agreed on is not what the site's own policy allows
 └── DataNotFound          a data set that is neither in the data folder nor can be fetched (a FileNotFoundError)
 """
 
@@ -17,6 +18,7 @@ __all__ = [
     "BadSettings",
     "DataNotFound",
     "GoldError",
+    "PolicyRefused",
     "TooFewClients",
     "TooFewMicroClusters",
 ]
@@ -48,6 +50,10 @@ class TooFewClients(GoldError):
 
 class AuditRefused(GoldError):
     """A message that would give away too much, and was not written."""
+
+
+class PolicyRefused(AuditRefused):
+    """What was agreed on is not what the site's own policy allows."""
 
 
 class DataNotFound(GoldError, FileNotFoundError):

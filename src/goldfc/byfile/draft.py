@@ -14,10 +14,11 @@ smallest = 5               # no micro-cluster of fewer rows leaves a site
 scaling = "pooled"         # from the moments that every site tells; or "ranges", if all columns have one
 missing = "refuse"         # or "drop": rows with missing values are left out
 {id_column}
+# person_column = "..."    # says whose a row is, where people have several; it is never in a message
 # deadline = 2027-01-31T18:00:00Z
 
 [limits]
-least_clients = 2          # with fewer nothing is fused
+least_clients = 3          # with fewer nothing is fused: of two, each could subtract its own part
 most_micro_clusters = 100  # of one site
 mass_cap = 1.0             # a site counts at most so many times the rows of the median site
 

@@ -21,7 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from goldfc.byfile.site import context_of, now
+from goldfc.byfile.ledger import now
+from goldfc.byfile.site import context_of
 from goldfc.errors import BadMessage, BadSettings, TooFewClients
 from goldfc.protocol.agreement import FILE, Agreement, far_out, read_agreement
 from goldfc.protocol.envelope import PrivateKey, is_sealed, read_cover, seal, unseal

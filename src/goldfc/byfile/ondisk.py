@@ -19,8 +19,14 @@ PRIVATE_FOLDER = ".goldfc"
 
 def private_folder(data: Path) -> Path:
     """What stays at the site is in a folder beside the data, for its owner alone; made if need be."""
-    folder = data.parent / PRIVATE_FOLDER
+    return made_private(data.parent / PRIVATE_FOLDER)
+
+
+def made_private(folder: Path) -> Path:
+    """A folder for its owner alone; what is there already must be one, and no link to elsewhere."""
     folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink():
+        raise BadSettings(f"{folder} is a link, but what stays at a site must stay there; put a folder in its place.")
     return folder
 
 

@@ -1,16 +1,14 @@
 """A site's side by file: summarise a table, look at what would leave, and label the rows when the model comes.
 
-What stays at the site is in a folder `.goldfc` beside the data, for its owner alone: a digest of every row that was
-summarised, and a ledger of every message that was made.
+What a site allows is in its own `policy.toml` (policy.py); what stays there in a folder of its own (ledger.py).
 """
 
 import csv
 import hashlib
 import math
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 
@@ -18,21 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.byfile.digests import Digests, Kept, open_kept, row_difference, row_digests, same_digests, write_kept
-from goldfc.byfile.ondisk import PRIVATE_FOLDER, private_folder
+from goldfc.byfile.digests import Looked, people_in
+from goldfc.byfile.ledger import Earlier, Fact, Ledger, change_since
+from goldfc.byfile.policy import Policy, read_policy
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.protocol.agreement import FILE, Agreement
-from goldfc.protocol.audit import Audit, Change, audit
+from goldfc.protocol.audit import Audit, audit
 from goldfc.protocol.client import summarize
 from goldfc.protocol.envelope import Context, PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.protocol.label import is_far, label
-from goldfc.protocol.message import Model, Summary, canonical_json
-from goldfc.protocol.rows import RowSource
-from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_durably, write_pieces_durably
+from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.rows import RowSource, as_source
+from goldfc.protocol.wire import decode, encode, naming, write_durably, write_pieces_durably
 
-LEDGER = "ledger.jsonl"
 LABEL_COLUMNS = ("cluster", "certainty", "far")
 
 
@@ -41,47 +39,123 @@ class Draft:
     """A summary before it is written: what would leave, what stays, and what the audit found."""
 
     summary: Summary
-    rows: Digests  # a digest of every row that was summarised
+    table: Looked  # what was summarised
     audit: Audit
+    policy: Policy
+    ledger: Ledger
+    known: frozenset[str]  # digests of the messages that it was compared with
     notes: tuple[str, ...] = ()  # what else the user should know
 
+    @property
+    def digest(self) -> str:
+        """Of what would leave."""
+        return self.summary.to_message().digest
 
-def draft_summary(table: Table | Streamed, client: str, agreement: Agreement, data: Path) -> Draft:
-    """Summarise and audit; nothing is written yet. If the table is on the disk, it must stay open until it is sent."""
-    task, terms = agreement.way.task, agreement.terms
 
-    def make(rows: FloatArray | RowSource) -> tuple[Summary, RowLabels]:
-        return summarize(rows, client, task, withhold=agreement.withhold, terms=terms)
+def draft_summary(
+    table: Table | Streamed, client: str, agreement: Agreement, data: Path, policy: Policy | None = None
+) -> Draft:
+    """Summarise and audit; nothing is written yet. If the table is on the disk, it must stay open until it is sent.
 
-    summary, micro_clusters = make(table.rows)
-    agreement.read_summary(summary.to_message())  # what the server would refuse is told here
-    digests = table.digests if isinstance(table, Streamed) else row_digests(table.rows)
+    The policy is the site's own: the one beside the data, if none is given.
+    """
+    policy = read_policy(data) if policy is None else policy
+    task, ledger = policy.tightened(agreement), Ledger.of(data, policy)
+    looked = Looked(as_source(table.rows), agreement.terms.feature_names, table.persons)
+    known = ledger.digests()
+
+    def make(rows: FloatArray | RowSource, people: IntArray | None = None) -> tuple[Summary, RowLabels]:
+        withhold, terms, steps = agreement.withhold, agreement.terms, policy.steps
+        return summarize(rows, client, task, withhold=withhold, terms=terms, steps=steps, people=people)
+
+    summary, micro_clusters = make(table.rows, table.people)
+    message = summary.to_message()
+    agreement.read_summary(message)  # what the server would refuse is told here
+    # The very same message tells nothing new, however often it leaves.
+    earlier = [] if message.digest in known else ledger.earlier(looked)
     report = audit(
         table.rows,
         summary,
         micro_clusters,
         # Half of the rows must be enough to be summarised.
-        again=(lambda rows: make(rows)[0]) if len(digests) >= 4 * max(task.smallest, 2) else None,
-        change=smallest_change(data, digests),
+        again=(lambda rows: make(rows)[0]) if len(looked) >= 4 * max(task.smallest, 2) else None,
+        change=change_since(earlier, policy.days),
         required=task.smallest,
+        people=table.people,
+        steps=policy.steps,
+        limits=policy.limits(task.smallest),
     )
-    return Draft(summary, digests, report, tuple(same_rows_elsewhere(data, client, digests)))
+    return Draft(summary, looked, report, policy, ledger, known, tuple(same_rows_elsewhere(earlier, client)))
+
+
+def same_rows_elsewhere(earlier: Sequence[Earlier], client: str) -> Iterator[str]:
+    """Notes on messages of the same rows under another site's name: fused together, rows would count twice."""
+    same = {one.client for one in earlier if not (one.difference.came or one.difference.went)}
+    for other in sorted(same - {client}):
+        yield f"The same rows were summarised as site {other!r} before; hand over one of the two messages."
 
 
 def send(
-    draft: Draft, agreement: Agreement, data: Path, out: Path, *, key: PrivateKey | None, accept_risk: bool = False
+    draft: Draft,
+    agreement: Agreement,
+    data: Path,
+    out: Path | None,
+    *,
+    key: PrivateKey | None,
+    accept_risk: bool = False,
 ) -> bytes:
-    """Write the message, if the audit allows it. What must be known later is on the disk before anything leaves."""
+    """Write the message, if the audit allows it. What must be known later is on the disk before anything leaves.
+
+    A message that left before is sent again as it was, byte by byte.
+    """
     if draft.audit.failures and not accept_risk:
+        what = "The message" if out is None else out.name
+        reasons = "; ".join(finding.sentence for finding in draft.audit.failures)
         raise AuditRefused(
-            f"{out.name} is not written: {'; '.join(draft.audit.failures)}. Bring more rows or fewer columns, or say "
-            "--accept-risk if you may."
+            f"{what} is not written: {reasons}. Bring more rows or fewer columns, or say --accept-risk if you may."
         )
-    message = sealed_for_server(encode(draft.summary.to_message()), draft.summary.client, agreement, key)
-    keep_digests(draft, data)
-    write_ledger(draft, data, message, accept_risk=bool(draft.audit.failures))
-    write_durably(out, message)
+    ledger, to = draft.ledger, agreement.server.key or ""
+    sealed_for_server(b"", draft.summary.client, agreement, key)
+    with ledger.locked():
+        message = ledger.message(draft.digest, to)
+        if message is None:
+            refuse_news(draft)
+            message = sealed_for_server(encode(draft.summary.to_message()), draft.summary.client, agreement, key)
+            ledger.keep(draft.digest, message, draft.table, client=draft.summary.client, data=data.name, to=to)
+            ledger.note("sent", **facts_of(draft, data, message), accepted_risk=bool(draft.audit.failures))
+        else:
+            ledger.note("sent again", **facts_of(draft, data, message))
+        ledger.forget(ledger.older_than(datetime.now(UTC) - timedelta(days=draft.policy.keep_days)), draft.policy)
+        if out is not None:
+            write_durably(out, message)
     return message
+
+
+def refuse_news(draft: Draft) -> None:
+    """Refuse a message that was not compared with all that left before."""
+    if draft.ledger.digests() - draft.known - {draft.digest}:
+        raise AuditRefused(
+            "Another message left this site while this one was made, so the two were not compared; make it anew."
+        )
+
+
+def facts_of(draft: Draft, data: Path, message: bytes) -> dict[str, Fact]:
+    """What the ledger says of a message."""
+    terms = draft.summary.terms
+    return {
+        "data": data.name,
+        "client": draft.summary.client,
+        "federation": terms.federation,
+        "round": terms.round,
+        "rows": len(draft.table),
+        "people": people_in(draft.table),
+        "micro_clusters": len(draft.summary.centroids),
+        "smallest": draft.summary.smallest,
+        "warnings": sorted({finding.name for finding in draft.audit.warnings}),
+        "policy": draft.policy.fingerprint,
+        "digest": draft.digest,
+        "sha256": hashlib.sha256(message).hexdigest(),
+    }
 
 
 def sealed_for_server(body: bytes, client: str, agreement: Agreement, key: PrivateKey | None) -> bytes:
@@ -118,69 +192,6 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, client:
     if agreement is not None and (difference := agreement.terms.difference(model.terms)):
         raise BadMessage(f"{source} does not fit {FILE}: {difference}; ask for the one that does.")
     return model
-
-
-# --- what stays at the site ---
-
-
-def keep_digests(draft: Draft, data: Path) -> None:
-    """Write down which rows were summarised, under the digest of the message."""
-    digest = draft.summary.to_message().digest
-    facts = {"client": draft.summary.client, "digest": digest, "data": data.name, "sent": now()}
-    write_kept(private_folder(data) / f"{digest}.rows", draft.rows, facts)
-
-
-def all_kept(data: Path) -> Iterator[Kept]:
-    """What is kept of all messages that were made beside this data; each can be read until the next one comes."""
-    for path in sorted((data.parent / PRIVATE_FOLDER).glob("*.rows")):
-        with open_kept(path) as kept:
-            yield kept
-
-
-def smallest_change(data: Path, digests: Digests) -> Change | None:
-    """The message of nearly the same rows that differs least from these; none if there is none with other rows."""
-    changes = [
-        Change(kept.sent, *difference)
-        for kept in all_kept(data)
-        if any(difference := row_difference(kept.rows, digests)) and difference[1] < len(kept.rows)
-    ]
-    return min(changes, key=lambda change: (change.added + change.removed, change.sent), default=None)
-
-
-def same_rows_elsewhere(data: Path, client: str, digests: Digests) -> Iterator[str]:
-    """Notes on messages of the same rows under another site's name: fused together, rows would count twice."""
-    others = {kept.client for kept in all_kept(data) if same_digests(kept.rows, digests)} - {client}
-    for other in sorted(others):
-        yield f"The same rows were summarised as site {other!r} before; hand over one of the two messages."
-
-
-def write_ledger(draft: Draft, data: Path, message: bytes, *, accept_risk: bool) -> None:
-    """One more line on what left, from which data."""
-    terms = draft.summary.terms
-    line = {
-        "time": now(),
-        "data": data.name,
-        "client": draft.summary.client,
-        "federation": terms.federation,
-        "round": terms.round,
-        "rows": len(draft.rows),
-        "micro_clusters": len(draft.summary.centroids),
-        "smallest": draft.summary.smallest,
-        "sha256": hashlib.sha256(message).hexdigest(),
-        "accepted_risk": accept_risk,
-    }
-    folder = private_folder(data)
-    handle = os.open(folder / LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    with os.fdopen(handle, "ab") as file:
-        file.write(canonical_json(line).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    sync_folder(folder)
-
-
-def now() -> str:
-    """The time, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 # --- labels ---

@@ -6,18 +6,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from goldfc._types import IntArray
 from goldfc.byfile.blocks import BLOCK, Block, blocks_in, column_names, listed, open_parquet, read_raw
-from goldfc.byfile.digests import ROW_DIGEST_BYTES, Digests, count_twins, row_digests
+from goldfc.byfile.digests import count_twins
 from goldfc.byfile.notes import Seen
 from goldfc.byfile.ondisk import OnDisk, Scratch, Stored
-from goldfc.byfile.tables import Table, as_table, check_names, encoded, refuse_no_rows
+from goldfc.byfile.tables import (
+    People,
+    Table,
+    as_table,
+    check_names,
+    encoded,
+    numbered,
+    person_digests,
+    refuse_no_rows,
+)
 from goldfc.protocol.terms import Column
 
 # In memory, text takes ten times as much as in its file: beyond this, more than going through it in blocks takes.
 LARGEST_IN_MEMORY = 20 * 2**20
-# What is kept of a row in the end: its digest, and its micro-cluster.
-KEPT_BYTES = ROW_DIGEST_BYTES + 8
+# What is kept of a row in the end: whose it is; and of every value a digest.
+KEPT_BYTES, DIGEST_BYTES = 8, 4
 
 # Called with how much of the file is read, and how much there is.
 OnProgress = Callable[[int, int], None]
@@ -28,10 +39,15 @@ class Streamed:
     """Rows as numbers, on the disk as long as the table is open."""
 
     rows: OnDisk
-    digests: Digests
     missing: Stored  # of all rows of the file: 1 if it was left out because it has missing values
     notes: tuple[str, ...]  # what the user should know
     ids: "Callable[[], Iterator[tuple[str, ...]]]"  # of all rows, some at a time
+    persons: People | None = None  # of the rows that are not left out; None: nothing says whose they are
+
+    @property
+    def people(self) -> IntArray | None:
+        """Of every row that is not left out, the number of its person."""
+        return None if self.persons is None else self.persons.number
 
 
 @contextmanager
@@ -41,14 +57,15 @@ def open_table(
     *,
     drop: bool = False,
     id_column: str | None = None,
+    person_column: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Iterator[Table | Streamed]:
     """The agreed columns as numbers: in memory, or, if the file is large, on the disk."""
     if not is_large(path):
-        yield as_table(read_raw(path), columns, drop=drop, id_column=id_column)
+        yield as_table(read_raw(path), columns, drop=drop, id_column=id_column, person_column=person_column)
         return
-    with Scratch(path) as rows, Scratch(path) as digests, Scratch(path) as missing:
-        yield read_large(Reading(path, columns, drop, id_column, rows, digests, missing), on_progress)
+    with Scratch(path) as rows, Scratch(path) as missing:
+        yield read_large(Reading(path, columns, drop, id_column, person_column, rows, missing), on_progress)
 
 
 def is_large(path: Path) -> bool:
@@ -68,13 +85,26 @@ class Reading:
     columns: Sequence[Column]
     drop: bool
     id_column: str | None
+    person_column: str | None
     rows: Scratch
-    digests: Scratch
     missing: Scratch
+
+    @property
+    def whose(self) -> str | None:
+        """The column that says whose a row is."""
+        return self.person_column or self.id_column
 
     def blocks(self) -> Iterator[Block]:
         """Of what is needed."""
-        return blocks_in(self.path, [column.name for column in self.columns], BLOCK)
+        names = [column.name for column in self.columns]
+        return blocks_in(self.path, [*names, self.whose] if self.whose else names, BLOCK)
+
+    def person_digests(self, block: Block, missing: NDArray[np.bool_], first: int) -> NDArray[np.uint64]:
+        """Of every row of a block that is not left out, a digest of its person's name; none if nothing says it."""
+        if self.whose is None:
+            return np.empty(0, dtype=np.uint64)
+        kept, strict = np.flatnonzero(~missing), self.person_column is not None
+        return person_digests(block.raw, self.whose, kept, strict=strict, first=first)
 
     def ids(self) -> Iterator[tuple[str, ...]]:
         """What tells rows apart, block by block."""
@@ -92,27 +122,28 @@ def read_large(reading: Reading, on_progress: OnProgress | None) -> Streamed:
     Where several values are wrong, the first in the file is named; in memory, the first of the first column.
     """
     names = column_names(reading.path)
-    check_names(names, [column.name for column in reading.columns], reading.id_column)
-    seen, first = Seen(reading.columns), 0
+    check_names(names, [column.name for column in reading.columns], reading.id_column, reading.person_column)
+    seen, first, whose = Seen(reading.columns), 0, list[NDArray[np.uint64]]()
     for block in reading.blocks():
         part = encoded(block.raw, reading.columns, drop=reading.drop, first=first)
         if not first:
             check_room(reading, block, part.rows.nbytes)
+        whose.append(reading.person_digests(block, part.missing, first))
         first += block.raw.n_rows
         seen.add(part.rows, part.missing, part.numbers)
         reading.rows.append(part.rows)
-        reading.digests.append(row_digests(part.rows))
         reading.missing.append(part.missing.astype(np.uint8))
         if on_progress is not None:
             on_progress(block.done, block.total)
     refuse_no_rows(seen.rows)
-    digests = Stored(reading.digests.handle, seen.rows, ROW_DIGEST_BYTES)
-    notes = seen.notes(names, reading.id_column, twins=count_twins(digests))
     rows, missing = OnDisk(reading.rows, len(seen.low)), Stored(reading.missing.handle, first, 1)
-    return Streamed(rows, digests, missing, tuple(notes), reading.ids)
+    notes = seen.notes(names, reading.id_column, twins=count_twins(rows))
+    persons = None if reading.whose is None else numbered(np.concatenate(whose))
+    return Streamed(rows, missing, tuple(notes), reading.ids, persons)
 
 
 def check_room(reading: Reading, block: Block, n_bytes: int) -> None:
     """Refuse, by its first block, a table that would not fit on the disk."""
     share = block.total / max(1, block.done)
-    reading.rows.check_room(int(share * (n_bytes + block.raw.n_rows * (ROW_DIGEST_BYTES + KEPT_BYTES))))
+    digests = n_bytes * DIGEST_BYTES // 8
+    reading.rows.check_room(int(share * (n_bytes + digests + block.raw.n_rows * KEPT_BYTES)))

@@ -3,6 +3,7 @@
 Whatever cannot become a number is refused with a sentence that names column and row, and what to do about it.
 """
 
+import hashlib
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -19,12 +20,32 @@ from goldfc.errors import BadRows, BadSettings
 from goldfc.protocol.agreement import FILE
 from goldfc.protocol.terms import LARGEST_TOLD, Column
 
-__all__ = ["Encoded", "Raw", "Table", "as_table", "check_names", "encoded", "guess_columns", "read_raw"]
+__all__ = [
+    "Encoded",
+    "People",
+    "Raw",
+    "Table",
+    "as_table",
+    "check_names",
+    "encoded",
+    "guess_columns",
+    "numbered",
+    "person_digests",
+    "read_raw",
+]
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 # Text with more different values than this is no category, but names or remarks.
 MOST_GUESSED_CATEGORIES = 20
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose the rows are."""
+
+    number: IntArray  # of every row: that of its person, from 0 on
+    digest: NDArray[np.uint64]  # of every person: of what the table calls her
 
 
 @dataclass(frozen=True)
@@ -35,6 +56,12 @@ class Table:
     ids: tuple[str, ...]  # of all rows of the file: what the id column says, or their numbers
     kept: IntArray
     notes: tuple[str, ...]  # what the user should know
+    persons: People | None = None  # of the rows that are kept; None: nothing says whose they are
+
+    @property
+    def people(self) -> IntArray | None:
+        """Of every row that is kept, the number of its person."""
+        return None if self.persons is None else self.persons.number
 
 
 @dataclass(frozen=True)
@@ -46,9 +73,19 @@ class Encoded:
     numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
 
 
-def as_table(raw: Raw, columns: Sequence[Column], *, drop: bool = False, id_column: str | None = None) -> Table:
-    """The agreed columns as numbers, in the agreed order; with `drop`, rows with missing values are left out."""
-    check_names(raw.columns, [column.name for column in columns], id_column)
+def as_table(
+    raw: Raw,
+    columns: Sequence[Column],
+    *,
+    drop: bool = False,
+    id_column: str | None = None,
+    person_column: str | None = None,
+) -> Table:
+    """The agreed columns as numbers, in the agreed order; with `drop`, rows with missing values are left out.
+
+    The person column says whose a row is; the id column does if there is none.
+    """
+    check_names(raw.columns, [column.name for column in columns], id_column, person_column)
     block, seen = encoded(raw, columns, drop=drop), Seen(columns)
     refuse_no_rows(len(block.rows))
     seen.add(block.rows, block.missing, block.numbers)
@@ -59,7 +96,34 @@ def as_table(raw: Raw, columns: Sequence[Column], *, drop: bool = False, id_colu
         ids_twice=len(set(ids)) < raw.n_rows,
         twins=len(block.rows) - len(np.unique(block.rows, axis=0)),
     )
-    return Table(block.rows, tuple(map(str, ids)), np.flatnonzero(~block.missing), tuple(notes))
+    kept, whose = np.flatnonzero(~block.missing), person_column or id_column
+    persons = None if whose is None else numbered(person_digests(raw, whose, kept, strict=person_column is not None))
+    return Table(block.rows, tuple(map(str, ids)), kept, tuple(notes), persons)
+
+
+def person_digests(raw: Raw, column: str, kept: IntArray, *, strict: bool, first: int = 0) -> NDArray[np.uint64]:
+    """Of every row that is kept, a digest of what the column calls its person; `strict`: each must be called so."""
+    values = listed(raw.columns[column])
+    chosen = [values[row] for row in kept.tolist()]
+    nobody = [row for row, value in zip(kept.tolist(), chosen, strict=True) if is_missing(value)] if strict else []
+    if nobody:
+        raise BadRows(
+            f"Column {column!r}, {place(first + nobody[0])} says nobody, but it is to say whose every row is; fill it "
+            "in, or leave the row out."
+        )
+    return by_value(person_digest, chosen, np.uint64)
+
+
+def person_digest(value: Any) -> int:
+    """The same for one person whether her number stands there as text, as a whole number or with a decimal point."""
+    name = str(value).strip().removesuffix(".0")
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def numbered(digests: NDArray[np.uint64]) -> People:
+    """The people of rows, by the digests of their names."""
+    each, number = np.unique(digests, return_inverse=True)
+    return People(number.astype(np.int64), each)
 
 
 def encoded(raw: Raw, columns: Sequence[Column], *, drop: bool, first: int = 0) -> Encoded:
@@ -85,14 +149,23 @@ def refuse_no_rows(n_rows: int) -> None:
         raise BadRows("There are no rows, or none without missing values.")
 
 
-def check_names(there: Collection[str], names: Sequence[str], id_column: str | None) -> None:
+def check_names(
+    there: Collection[str], names: Sequence[str], id_column: str | None, person_column: str | None = None
+) -> None:
     """All columns must be there."""
+    if person_column is not None and person_column not in there:
+        raise BadRows(
+            f"There is no column {person_column!r}, which is to say whose a row is; the file has "
+            f"{', '.join(map(repr, there))}. Rename the one that is meant, or name another as `person` in policy.toml."
+        )
     for name in [*names, *([id_column] if id_column else [])]:
         if name not in there:
             raise BadRows(
                 f"There is no column {name!r}; the file has {', '.join(map(repr, there))}. "
                 f"Rename the one that is meant, or agree on other columns in {FILE}."
             )
+    if person_column in names:
+        raise BadSettings(f"Column {person_column!r} says whose a row is, so it cannot be learned from.")
     if id_column in names:
         raise BadSettings(
             f"Column {id_column!r} tells rows apart, so it cannot be learned from; take it out of {FILE}."

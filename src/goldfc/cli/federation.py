@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from goldfc.cli.shared import console, main, printable, progress_bar
 if TYPE_CHECKING:
     from goldfc.byfile.folder import Event, Folder, Status
     from goldfc.byfile.influence import LeftOut
+    from goldfc.byfile.ledger import Ledger
+    from goldfc.byfile.policy import Policy
     from goldfc.byfile.stream import Streamed
     from goldfc.byfile.tables import Table as TableOfRows
     from goldfc.protocol.agreement import Agreement
@@ -38,6 +41,8 @@ K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How ma
 SITE_NAME = "The site's name.  [default: that of the output file]"
 # Leaving out each of more sites would take long.
 MOST_LEFT_OUT = 30
+# Of a message's digest, to name it by.
+LEAST_DIGITS = 8
 # A file that is written to again and again cannot keep everybody waiting.
 MOST_SECONDS_TO_SETTLE = 10.0
 
@@ -143,6 +148,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
     from goldfc.byfile.blocks import column_names
     from goldfc.byfile.describe import describe
+    from goldfc.byfile.policy import read_policy
     from goldfc.byfile.site import draft_summary, sealed_for_server, send
 
     names = column_names(data)
@@ -156,12 +162,16 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     name = checked_client(client or out.stem, agreement)
     key = read_key(key_file)
     sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
+    policy = read_policy(data)
+    say(policy_line(data, policy))
+    policy.check(agreement)
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
-    with opened_table(data, agreement.columns, id_column, drop=drop) as table:
+    person = policy.person or agreement.person_column
+    with opened_table(data, agreement.columns, id_column, drop=drop, person_column=person) as table:
         for note in table.notes:
             say(note)
         with working("learning"):
-            draft = draft_summary(table, name, agreement, data)
+            draft = draft_summary(table, name, agreement, data, policy)
         for note in draft.notes:
             say(note)
         show_lines(list(describe(draft.summary.to_message())), title="What would leave")
@@ -174,12 +184,29 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
         say(f"{out}: {len(message) / 1000:.1f} kB, signed and sealed: only the server can read it. Hand it over.")
     else:
         say(f"{out}: {len(message) / 1000:.1f} kB. `goldfc inspect` shows it again; hand it to the server.")
-    say(f"{data.parent / '.goldfc'} is private and stays beside the data: the next message is compared with this one.")
+    say(f"{draft.ledger.folder} is private and stays at this site: the next message is compared with this one.")
+
+
+def policy_line(data: Path, policy: "Policy") -> str:
+    """Which policy is obeyed."""
+    from goldfc.byfile.policy import policy_beside
+
+    path = policy_beside(data)
+    where = str(path) if path.exists() else f"the defaults, since there is no {path}"
+    return (
+        f"This site's policy: {where} (at least {policy.smallest} rows in a micro-cluster, at least "
+        f"{policy.least_sites} sites; fingerprint {policy.fingerprint[:12]})."
+    )
 
 
 @contextmanager
 def opened_table(
-    data: Path, columns: "Sequence[Column]", id_column: str | None, *, drop: bool
+    data: Path,
+    columns: "Sequence[Column]",
+    id_column: str | None,
+    *,
+    drop: bool,
+    person_column: str | None = None,
 ) -> "Iterator[TableOfRows | Streamed]":
     """The rows; on a terminal, a bar while a large file is read."""
     from goldfc.byfile.stream import open_table
@@ -190,7 +217,9 @@ def opened_table(
             def show(done: int, total: int) -> None:
                 bar.update(bar.task_ids[0], completed=100 * done // total)
 
-            source = open_table(data, columns, drop=drop, id_column=id_column, on_progress=show)
+            source = open_table(
+                data, columns, drop=drop, id_column=id_column, person_column=person_column, on_progress=show
+            )
             table = in_use.enter_context(source)
         yield table
 
@@ -232,6 +261,50 @@ def label(
         say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
     if labels.without:
         say(f"{labels.without} rows have missing values, and so no cluster.")
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@click.option(
+    "--before", type=click.DateTime(["%Y-%m-%d"]), help="Only messages from before this day, such as 2027-01-31."
+)
+@click.option("--message", "sha", help="Only this message: the first digits of its sha256 in the ledger, at least 8.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(data: Path, before: datetime | None, sha: str | None, yes: bool) -> None:
+    """Remove what this site keeps of earlier messages of DATA and of all that shares its ledger.
+
+    Later messages are no longer compared with them, so forget only what was never handed over, or is too old to matter.
+    """
+    from goldfc.byfile.ledger import Ledger
+    from goldfc.byfile.policy import read_policy
+    from goldfc.errors import BadSettings
+
+    policy = read_policy(data)
+    ledger = Ledger.of(data, policy)
+    found = chosen_messages(ledger, before, sha)
+    if not found:
+        say(f"Nothing of that kind is kept in {ledger.folder}.")
+        return
+    if not yes and not console.is_terminal:
+        raise BadSettings(f"{len(found)} messages would be forgotten; say --yes if that is meant.")
+    if not yes and not click.confirm(f"Forget {len(found)} messages? No later one will be compared with them."):
+        return
+    with ledger.locked():
+        ledger.forget(found, policy)
+    say(f"{len(found)} messages are forgotten; a line in the ledger says that something was.")
+
+
+def chosen_messages(ledger: "Ledger", before: datetime | None, sha: str | None) -> list[str]:
+    """The messages that are meant: all if nothing is said."""
+    from goldfc.errors import BadSettings
+
+    if before is not None and sha is not None:
+        raise click.UsageError("Name a day or a message, not both.")
+    if sha is not None and len(sha) < LEAST_DIGITS:
+        raise BadSettings(f"{sha!r} could be several messages; give at least {LEAST_DIGITS} digits.")
+    if sha is not None:
+        return ledger.called(sha)
+    return ledger.everything() if before is None else ledger.older_than(before.replace(tzinfo=UTC))
 
 
 @main.command()
@@ -617,8 +690,10 @@ def show_audit(audit: "Audit") -> None:
         ],
         title="Audit: what the message would give away",
     )
-    for warning in audit.warnings:
-        say(f"Warning: {warning}.")
+    for finding in audit.warnings:
+        say(f"Warning ({finding.name}): {finding.sentence}.")
+    for finding in audit.failures:
+        say(f"Refused ({finding.name}): {finding.sentence}.")
 
 
 def show_lines(lines: Sequence[tuple[str, str]], title: str | None = None) -> None:

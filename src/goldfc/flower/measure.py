@@ -8,7 +8,7 @@ import numpy as np
 
 from goldfc.byfile.draft import agreement_text
 from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.site import draft_summary, keep_digests, label_table
+from goldfc.byfile.site import draft_summary, label_table, send
 from goldfc.byfile.tables import as_table, read_raw
 from goldfc.flower.job import Job, Status
 from goldfc.flower.simulate import simulate
@@ -73,7 +73,7 @@ def in_one_process(folder: Path, agreement: Agreement) -> bytes:
         place = folder / "alone" / path.stem / "data.csv"
         place.parent.mkdir(parents=True)
         drafts.append(draft_summary(table, path.stem, agreement, place))
-        keep_digests(drafts[-1], place)
+        send(drafts[-1], agreement, place, None, key=None, accept_risk=True)
     fuse_files([draft.summary for draft in drafts], agreement, CLUSTERS, models.append)
     for table in tables.values():
         label_table(table, models[0])

@@ -1,13 +1,14 @@
 """What crosses on Flower: our own bytes and a few words, in one record.
 
-A refusal crosses as one of a few known words, never as a text: what a site's error says may hold a value of a row.
+A refusal crosses as one of a few known words, never as a text: what a site's error says may hold a value of a row. All
+that may depend on rows is one word: which one it was would tell something of them.
 """
 
 from dataclasses import dataclass
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from goldfc.errors import AuditRefused, BadMessage, BadRows, BadSettings
+from goldfc.errors import AuditRefused, BadMessage, BadRows, BadSettings, PolicyRefused
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.message import canonical_json
 from goldfc.protocol.terms import as_facts, plain_name
@@ -15,11 +16,13 @@ from goldfc.protocol.terms import as_facts, plain_name
 RECORD = "goldfc"
 SUMMARIZE, LABEL = "summarize", "label"
 
+WITHHELD = "it keeps its answer to itself, because of its rows or of what it has sent before; its own log says why"
 # What a node may say of its refusal, and what that means. More special ones first.
 REFUSALS: tuple[tuple[type[Exception], str, str], ...] = (
-    (AuditRefused, "audit", "its audit refused: the message would give away too much"),
+    (PolicyRefused, "policy", "its own policy does not allow what was agreed on; its own log says what"),
+    (AuditRefused, "withheld", WITHHELD),
+    (BadRows, "withheld", WITHHELD),
     (BadMessage, "message", "what it was sent, or would send, does not fit its own federation file"),
-    (BadRows, "rows", "its table cannot be used as it is; its own log says where"),
     (BadSettings, "settings", "its settings are not as they must be; its own log says which"),
     (OSError, "disk", "it could not read or write a file of its own; its own log says which"),
     (Exception, "other", "something went wrong there; its own log says what"),

@@ -15,6 +15,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
 
+from goldfc.byfile.policy import policy_beside
 from goldfc.flower.client_app import answer_model, answer_task
 from goldfc.flower.job import SITES, Job
 from goldfc.flower.records import LABEL, SUMMARIZE
@@ -45,6 +46,7 @@ def settle(job: Job) -> list[UserConfig]:
                 "client": table.stem,
                 "federation": job.federation,
                 "labels": str(folder / "labels.csv"),
+                **({"policy": str(policy_beside(table))} if policy_beside(table).exists() else {}),
             }
         )
     return sites

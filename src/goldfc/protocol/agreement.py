@@ -25,7 +25,7 @@ FAR_OUT = 10.0
 class Limits(Strict):
     """How much anybody may bring, and how many must be there."""
 
-    least_clients: Annotated[int, Field(ge=1)] = 2
+    least_clients: Annotated[int, Field(ge=1)] = 3
     most_micro_clusters: Annotated[int, Field(ge=1, le=20_000)] = 100
     mass_cap: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] = 1.0
 
@@ -73,6 +73,7 @@ class Agreement(Strict):
     missing: Literal["refuse", "drop"] = "refuse"
     withhold: Annotated[tuple[Part, ...], Field(strict=False)] = ()
     id_column: Text | None = None  # of the sites' tables; it is never in a message
+    person_column: Text | None = None  # says whose a row is; never in a message either
     seed: Annotated[int, Field(ge=0)] = 0
     deadline: datetime | None = None
     limits: Limits = Limits()
@@ -93,6 +94,8 @@ class Agreement(Strict):
             raise ValueError("the deadline needs a time zone, such as 2027-01-31T18:00:00Z")
         if self.id_column in [column.name for column in self.columns]:
             raise ValueError(f"column {self.id_column!r} tells rows apart, so it cannot be learned from")
+        if self.person_column in [column.name for column in self.columns]:
+            raise ValueError(f"column {self.person_column!r} says whose a row is, so it cannot be learned from")
         if self.scaling == "ranges" and (bare := [c.name for c in self.columns if c.kind == "number" and not c.range]):
             raise ValueError(f"scaling by ranges needs a range for every column, and {bare[0]!r} has none")
         _ = self.terms

@@ -1,13 +1,14 @@
 """What would a message give away? Looked at with the rows at hand, before it is written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min, roc_auc_score
 
-from goldfc._types import FloatArray, RowLabels
+from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.learning.k_means import sums_by_label
 from goldfc.learning.moments import Moments
 from goldfc.protocol.finding import Ends, Measured, ends_of, labelled, measure, moments_of, unit_of
@@ -15,8 +16,11 @@ from goldfc.protocol.message import Summary
 from goldfc.protocol.privacy import equals_a_row
 from goldfc.protocol.rows import MOST_ROWS, Chosen, RowSource, as_source, blocks_of, sample_of
 
-# Above this, somebody who has a row can guess too well whether it was among those summarised.
-TELLS_MEMBERS = 0.65
+# Above this, somebody who has a row can guess too well whether it was among those summarised: the area under the curve,
+# and the share of members found when one in a hundred others is taken for one.
+TELLS_MEMBERS, MOST_FOUND = 0.65, 0.05
+# What a warning may be called; a site's policy accepts warnings by these names.
+WARNINGS = ("membership", "near", "dominated", "constant")
 # Rows that are looked at for typical distances, and for what is usual in a column.
 SAMPLE, LARGE_SAMPLE = 2000, 20_000
 # A row dominates a mean when it makes up more than this share of all distances from the mean of the others, and is
@@ -25,12 +29,39 @@ DOMINATES, FAR = 0.7, 10.0
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Something that speaks against a message: a short name that stays the same, and half a sentence."""
+
+    name: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a message may give away, by the policy of the site that sends it."""
+
+    most_auc: float = TELLS_MEMBERS
+    most_tpr: float = MOST_FOUND
+    least_changed: int | None = None  # people, since an earlier message of largely the same ones; None: as `required`
+    most_messages: int | None = None  # of largely the same people, this one included
+
+
+USUAL = Limits()
+
+
+@dataclass(frozen=True)
 class Change:
-    """Rows that came and went since the last message of the same data."""
+    """People who came and went since the closest earlier message of largely the same people."""
 
     sent: str  # when
     added: int
     removed: int
+    messages: int = 1  # so many of largely the same people were sent before, as far back as they are counted
+
+    @property
+    def people(self) -> int:
+        """How many came or went."""
+        return self.added + self.removed
 
 
 @dataclass(frozen=True)
@@ -47,48 +78,67 @@ class Audit:
     constant_columns: tuple[tuple[str, int], ...]  # columns with one value in a micro-cluster, and in how many of these
     dominated: tuple[tuple[str, int, int], ...]  # columns, micro-clusters whose mean is one row's, and that row
     change: Change | None
+    limits: Limits = USUAL
 
     @property
-    def failures(self) -> tuple[str, ...]:
+    def failures(self) -> tuple[Finding, ...]:
         """Why the message must not leave."""
-        found = []
+        return (*self._failures_of_rows(), *self._failures_of_change())
+
+    def _failures_of_rows(self) -> Iterator[Finding]:
         if self.exact_matches:
-            found.append(f"{self.exact_matches} of {self.micro_clusters} centroids are the same as a row")
+            yield Finding("exact", f"{self.exact_matches} of {self.micro_clusters} centroids are the same as a row")
         if self.smallest < self.required:
-            found.append(f"the smallest micro-cluster has {self.smallest} rows, and {self.required} are required")
-        return tuple(found)
+            yield Finding(
+                "small", f"the smallest micro-cluster has {self.smallest} rows, and {self.required} are required"
+            )
+
+    def _failures_of_change(self) -> Iterator[Finding]:
+        least, most = self.limits.least_changed, self.limits.most_messages
+        least = max(self.required, 2) if least is None else least
+        if self.change is not None and 0 < self.change.people < least:
+            yield Finding(
+                "change",
+                f"since the message of {self.change.sent} only {self.change.added} people came and "
+                f"{self.change.removed} went: the difference of the two messages may show them; wait until {least} "
+                "have changed, or let `goldfc forget` remove the earlier message if it was never handed over",
+            )
+        if self.change is not None and most is not None and self.change.messages >= most:
+            yield Finding(
+                "messages",
+                f"{self.change.messages} messages of largely the same people have left before, and {most} are the most",
+            )
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Finding, ...]:
         """What whoever sends it should know."""
-        found = []
-        if self.membership_auc is not None and self.membership_auc > TELLS_MEMBERS:
-            found.append(
+        return tuple(self._warnings())
+
+    def _warnings(self) -> Iterator[Finding]:
+        if self.membership_auc is not None and self.membership_auc > self.limits.most_auc:
+            yield Finding(
+                "membership",
                 f"whoever has a row can guess whether it is in here (AUC {self.membership_auc:.2f}; "
-                f"0.5 is chance, above {TELLS_MEMBERS:g} is a risk): more rows, fewer columns or a larger "
-                "`smallest` would help"
+                f"0.5 is chance, above {self.limits.most_auc:g} is a risk): more rows, fewer columns or a larger "
+                "`smallest` would help",
             )
         if self.distance_ratio < 0.5:
-            found.append(
-                f"centroids lie closer to rows than rows to each other ({self.distance_ratio:.2f} times as far)"
+            yield Finding(
+                "near", f"centroids lie closer to rows than rows to each other ({self.distance_ratio:.2f} times as far)"
             )
         for name, count, row in self.dominated:
-            found.append(
+            yield Finding(
+                "dominated",
                 f"in {count} micro-clusters the mean of column {name!r} is mostly the value of one row, which can be "
-                f"worked out from it: look at row {row + 1}, correct it, or agree on a range"
+                f"worked out from it: look at row {row + 1}, correct it, or agree on a range",
             )
         for name, count in self.constant_columns:
-            found.append(f"column {name!r} has one and the same value in all rows of {count} micro-clusters")
-        if self.change is not None and 0 < self.change.added + self.change.removed < max(self.required, 2):
-            found.append(
-                f"since the message of {self.change.sent} only {self.change.added} rows came and "
-                f"{self.change.removed} went: the difference of the two messages may show them; wait until more have "
-                "changed, unless the earlier message was never handed over"
+            yield Finding(
+                "constant", f"column {name!r} has one and the same value in all rows of {count} micro-clusters"
             )
-        return tuple(found)
 
 
-def audit(
+def audit(  # noqa: PLR0913 (most have a default)
     rows: FloatArray | RowSource,
     summary: Summary,
     micro_clusters: RowLabels,
@@ -96,11 +146,14 @@ def audit(
     again: Callable[[FloatArray | RowSource], Summary] | None = None,
     change: Change | None = None,
     required: int = 1,
+    people: IntArray | None = None,  # noqa: ARG001 (whose each row is; rows are counted so far)
+    steps: Mapping[str, float] = MappingProxyType({}),
+    limits: Limits = USUAL,
 ) -> Audit:
     """Look at a summary with the rows it was made of; `again` makes one of other rows in the same way."""
     source = as_source(rows)
     moments = moments_of(source)
-    scale, grid = unit_of(moments, "pooled", summary.terms).scale, grid_of(moments, summary.terms)
+    scale, grid = unit_of(moments, "pooled", summary.terms).scale, grid_of(moments, summary.terms, steps)
     micro, ends = measure(source, micro_clusters), ends_of(source, micro_clusters)
     alike = all_alike(ends_of(source, micro_clusters, grid))
     return Audit(
@@ -114,6 +167,7 @@ def audit(
         constant_columns=constant_columns(ends, summary, moments),
         dominated=dominated_columns(source, micro_clusters, micro, ends, summary),
         change=change,
+        limits=limits,
     )
 
 
