@@ -14,7 +14,7 @@ from statistics import fmean
 
 import numpy as np
 
-from goldfc._types import FloatArray, RowLabels
+from goldfc._types import FloatArray
 from goldfc.bench.cases import split_of
 from goldfc.bench.datasets import DATASETS, Split, load
 from goldfc.bench.methods.oneshot import OneShotMethod
@@ -26,10 +26,9 @@ from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.protocol.agreement import Agreement, far_out
 from goldfc.protocol.audit import Audit, audit
-from goldfc.protocol.client import summarize
+from goldfc.protocol.client import alike, summarize
 from goldfc.protocol.label import predict
 from goldfc.protocol.message import LARGEST_MASS, Message, Summary
-from goldfc.protocol.rows import RowSource
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode, write_durably
 
@@ -78,7 +77,7 @@ def membership_table(datasets: Sequence[str]) -> Iterator[str]:
     for name in datasets:
         rows_of_clients = split_of(f"{name}-raw", "paper").rows_per_client()
         found = [audit_of(rows) for rows in rows_of_clients if len(rows) >= 20]
-        aucs = [one.membership_auc for one in found if one.membership_auc is not None]
+        aucs = [one.membership.auc for one in found if one.membership is not None]
         yield (
             f"| {name} | {min(one.rows for one in found)} to {max(one.rows for one in found)} "
             f"| {min(one.micro_clusters for one in found)} to {max(one.micro_clusters for one in found)} "
@@ -90,12 +89,15 @@ def membership_table(datasets: Sequence[str]) -> Iterator[str]:
 def audit_of(rows: FloatArray) -> Audit:
     """At the default level."""
     what = agreement_for(rows.shape[1])
-
-    def make(part: FloatArray | RowSource) -> tuple[Summary, RowLabels]:
-        return summarize(part, "a", what.way.task, terms=what.terms)
-
-    summary, micro_clusters = make(rows)
-    return audit(rows, summary, micro_clusters, again=lambda part: make(part)[0], required=what.smallest)
+    task = what.way.task
+    summary, micro_clusters = summarize(rows, "a", task, terms=what.terms)
+    return audit(
+        rows,
+        summary,
+        micro_clusters,
+        again=lambda part, people: alike(part, summary, task, people),
+        required=what.smallest,
+    )
 
 
 def agreement_for(n_features: int) -> Agreement:

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from goldfc.errors import BadSettings, PolicyRefused
 from goldfc.protocol.agreement import FILE, Agreement
-from goldfc.protocol.audit import MOST_FOUND, TELLS_MEMBERS, WARNINGS, Limits
+from goldfc.protocol.audit import MOST_AUC, MOST_FOUND, WARNINGS, Limits
 from goldfc.protocol.fusion import rows_each
 from goldfc.protocol.message import Task, canonical_json
 from goldfc.protocol.terms import MOST_FEATURES, Number, Strict, Text, first_complaint
@@ -38,7 +38,7 @@ class Policy(Strict):
     most_messages: Annotated[int, Field(ge=1)] = 12
     days: Days = 365
     least_changed: Annotated[int, Field(ge=0)] | None = None  # None: as many as `smallest`
-    most_auc: Share = TELLS_MEMBERS
+    most_auc: Share = MOST_AUC
     most_tpr: Share = MOST_FOUND
     accept: Annotated[tuple[str, ...], Field(strict=False)] = ()
     least_seconds: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=False)] = 60.0

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from goldfc._types import FloatArray, IntArray, RowLabels
+from goldfc._types import FloatArray, IntArray
 from goldfc.byfile.digests import Looked, people_in
 from goldfc.byfile.ledger import Earlier, Fact, Ledger, change_since
 from goldfc.byfile.policy import Policy, read_policy
@@ -24,11 +24,11 @@ from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.protocol.agreement import FILE, Agreement
 from goldfc.protocol.audit import Audit, audit
-from goldfc.protocol.client import summarize
+from goldfc.protocol.client import alike, summarize
 from goldfc.protocol.envelope import Context, PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.protocol.label import is_far, label
 from goldfc.protocol.message import Model, Summary
-from goldfc.protocol.rows import RowSource, as_source
+from goldfc.protocol.rows import as_source
 from goldfc.protocol.wire import decode, encode, naming, write_durably, write_pieces_durably
 
 LABEL_COLUMNS = ("cluster", "certainty", "far")
@@ -64,11 +64,10 @@ def draft_summary(
     looked = Looked(as_source(table.rows), agreement.terms.feature_names, table.persons)
     known = ledger.digests()
 
-    def make(rows: FloatArray | RowSource, people: IntArray | None = None) -> tuple[Summary, RowLabels]:
-        withhold, terms, steps = agreement.withhold, agreement.terms, policy.steps
-        return summarize(rows, client, task, withhold=withhold, terms=terms, steps=steps, people=people)
-
-    summary, micro_clusters = make(table.rows, table.people)
+    withhold, terms, steps = agreement.withhold, agreement.terms, policy.steps
+    summary, micro_clusters = summarize(
+        table.rows, client, task, withhold=withhold, terms=terms, steps=steps, people=table.people
+    )
     message = summary.to_message()
     agreement.read_summary(message)  # what the server would refuse is told here
     # The very same message tells nothing new, however often it leaves.
@@ -77,8 +76,7 @@ def draft_summary(
         table.rows,
         summary,
         micro_clusters,
-        # Half of the rows must be enough to be summarised.
-        again=(lambda rows: make(rows)[0]) if len(looked) >= 4 * max(task.smallest, 2) else None,
+        again=lambda rows, people: alike(rows, summary, task, people, policy.steps),
         change=change_since(earlier, policy.days),
         required=task.smallest,
         people=table.people,

@@ -678,15 +678,20 @@ def read_key(path: Path | None) -> "PrivateKey | None":
 
 def show_audit(audit: "Audit") -> None:
     """What would leave, before it does."""
-    auc = "-" if audit.membership_auc is None else f"{audit.membership_auc:.2f}"
+    guess = audit.membership
+    best = (
+        "not measured"
+        if guess is None
+        else f"AUC {guess.auc:.2f} (0.5: by chance), {guess.found:.0%} found at 1% wrong"
+    )
     show_lines(
         [
             ("rows", str(audit.rows)),
             ("micro-clusters", str(audit.micro_clusters)),
-            ("smallest of them", f"{audit.smallest} rows (required: {audit.required})"),
+            ("smallest of them", f"{audit.smallest} rows or people (required: {audit.required})"),
             ("centroids that are a row", f"{audit.exact_matches} (required: 0)"),
             ("distance to the nearest row", f"{audit.distance_ratio:.2f} times that between rows"),
-            ("guessing who is in", f"AUC {auc} (0.5: by chance)"),
+            ("guessing who is in", best),
         ],
         title="Audit: what the message would give away",
     )

@@ -2,25 +2,34 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances_argmin_min, roc_auc_score
+from scipy.stats import rankdata
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.learning.k_means import sums_by_label
 from goldfc.learning.moments import Moments
 from goldfc.protocol.finding import Ends, Measured, ends_of, labelled, measure, moments_of, unit_of
+from goldfc.protocol.membership import Guess, Trial, guess_of, learn, try_out
 from goldfc.protocol.message import Summary
-from goldfc.protocol.privacy import equals_a_row
-from goldfc.protocol.rows import MOST_ROWS, Chosen, RowSource, as_source, blocks_of, sample_of
+from goldfc.protocol.privacy import count_people, equals_a_row, people_of_each, steps_of
+from goldfc.protocol.rows import Chosen, RowSource, as_source, blocks_of, sample_of
+from goldfc.protocol.terms import Column
 
-# Above this, somebody who has a row can guess too well whether it was among those summarised: the area under the curve,
-# and the share of members found when one in a hundred others is taken for one.
-TELLS_MEMBERS, MOST_FOUND = 0.65, 0.05
+# Above this, somebody who has a row can guess whether it was among those summarised: the area under the curve, and the
+# share of members found when one in a hundred others is taken for one. Above the second pair the message is refused,
+# unless the site's policy says otherwise.
+TELLS_MEMBERS, FINDS_MEMBERS = 0.65, 0.05
+MOST_AUC, MOST_FOUND = 0.7, 0.1
 # What a warning may be called; a site's policy accepts warnings by these names.
 WARNINGS = ("membership", "near", "dominated", "constant")
+# With fewer people nothing can be measured. Tables are split so often, as far as so many rows in all allow; of a table
+# with more rows than `FEW` half is summarised again, otherwise this share.
+FEWEST_PEOPLE, MOST_SPLITS, ROWS_TO_SPLIT, FEW, SHARE = 12, 20, 8_000, 2_000, 0.7
+# Rows of each kind that are looked at in a split.
+MOST_LOOKED_AT = 2_000
 # Rows that are looked at for typical distances, and for what is usual in a column.
 SAMPLE, LARGE_SAMPLE = 2000, 20_000
 # A row dominates a mean when it makes up more than this share of all distances from the mean of the others, and is
@@ -40,7 +49,7 @@ class Finding:
 class Limits:
     """How much a message may give away, by the policy of the site that sends it."""
 
-    most_auc: float = TELLS_MEMBERS
+    most_auc: float = MOST_AUC
     most_tpr: float = MOST_FOUND
     least_changed: int | None = None  # people, since an earlier message of largely the same ones; None: as `required`
     most_messages: int | None = None  # of largely the same people, this one included
@@ -74,7 +83,7 @@ class Audit:
     required: int  # how many there must be
     exact_matches: int  # centroids that are a row
     distance_ratio: float  # of a centroid to its nearest row, against that of a row to its nearest: medians
-    membership_auc: float | None  # how well members are told from others, by splitting; None: too few rows to try
+    membership: Guess | None  # how well members are told from others, at best; None: too few people to measure it
     constant_columns: tuple[tuple[str, int], ...]  # columns with one value in a micro-cluster, and in how many of these
     dominated: tuple[tuple[str, int, int], ...]  # columns, micro-clusters whose mean is one row's, and that row
     change: Change | None
@@ -86,12 +95,32 @@ class Audit:
         return (*self._failures_of_rows(), *self._failures_of_change())
 
     def _failures_of_rows(self) -> Iterator[Finding]:
+        yield from self._failures_of_membership()
         if self.exact_matches:
             yield Finding("exact", f"{self.exact_matches} of {self.micro_clusters} centroids are the same as a row")
         if self.smallest < self.required:
             yield Finding(
                 "small", f"the smallest micro-cluster has {self.smallest} rows, and {self.required} are required"
             )
+
+    def _failures_of_membership(self) -> Iterator[Finding]:
+        if self.required > 1 and self.membership is None:
+            yield Finding("unmeasured", "there are too few people to measure what it gives away")
+        elif self.membership is not None and self._is_above(self.limits.most_auc, self.limits.most_tpr):
+            yield Finding(
+                "membership", f"{self._membership} (limits: {self.limits.most_auc:g} and {self.limits.most_tpr:g})"
+            )
+
+    def _is_above(self, auc: float, found: float) -> bool:
+        return self.membership is not None and (self.membership.auc > auc or self.membership.found > found)
+
+    @property
+    def _membership(self) -> str:
+        guess = self.membership or Guess(0.5, 0.01)
+        return (
+            f"whoever has a row can guess whether it is in here (AUC {guess.auc:.2f}, 0.5 is chance; {guess.found:.0%} "
+            "of members found at 1% false alarms): more rows, fewer columns or a larger `smallest` would help"
+        )
 
     def _failures_of_change(self) -> Iterator[Finding]:
         least, most = self.limits.least_changed, self.limits.most_messages
@@ -115,13 +144,8 @@ class Audit:
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[Finding]:
-        if self.membership_auc is not None and self.membership_auc > self.limits.most_auc:
-            yield Finding(
-                "membership",
-                f"whoever has a row can guess whether it is in here (AUC {self.membership_auc:.2f}; "
-                f"0.5 is chance, above {self.limits.most_auc:g} is a risk): more rows, fewer columns or a larger "
-                "`smallest` would help",
-            )
+        if self._is_above(TELLS_MEMBERS, FINDS_MEMBERS) and not tuple(self._failures_of_membership()):
+            yield Finding("membership", self._membership)
         if self.distance_ratio < 0.5:
             yield Finding(
                 "near", f"centroids lie closer to rows than rows to each other ({self.distance_ratio:.2f} times as far)"
@@ -138,34 +162,39 @@ class Audit:
             )
 
 
+Again = Callable[[FloatArray | RowSource, IntArray | None], Summary]
+
+
 def audit(  # noqa: PLR0913 (most have a default)
     rows: FloatArray | RowSource,
     summary: Summary,
     micro_clusters: RowLabels,
     *,
-    again: Callable[[FloatArray | RowSource], Summary] | None = None,
+    again: Again | None = None,
     change: Change | None = None,
     required: int = 1,
-    people: IntArray | None = None,  # noqa: ARG001 (whose each row is; rows are counted so far)
-    steps: Mapping[str, float] = MappingProxyType({}),
+    people: IntArray | None = None,
+    steps: Mapping[str, float] | None = None,
     limits: Limits = USUAL,
 ) -> Audit:
-    """Look at a summary with the rows it was made of; `again` makes one of other rows in the same way."""
+    """Look at a summary with the rows it was made of; `again` tells other rows (and people) as exactly."""
     source = as_source(rows)
     moments = moments_of(source)
-    scale, grid = unit_of(moments, "pooled", summary.terms).scale, grid_of(moments, summary.terms, steps)
-    micro, ends = measure(source, micro_clusters), ends_of(source, micro_clusters)
-    alike = all_alike(ends_of(source, micro_clusters, grid))
+    scale, grid = unit_of(moments, "pooled", summary.terms).scale, steps_of(source, moments, summary.terms, steps)
+    micro, ends, columns = measure(source, micro_clusters), ends_of(source, micro_clusters), columns_of(summary)
+    each = people_of_each(micro_clusters, people)
+    told = grid.of_means(each) if required > 1 else np.zeros(micro.mean.shape)
+    same = all_alike(ends_of(source, micro_clusters, grid.finest(count_people(source, people))))
     return Audit(
         rows=source.shape[0],
         micro_clusters=len(summary.centroids),
-        smallest=int(micro.size.min()),
+        smallest=int(each.min()),
         required=required,
-        exact_matches=int((equals_a_row(summary.centroids, source, grid) | alike).sum()),
+        exact_matches=int((equals_a_row(summary.centroids, source, grid.of_means(each)) | same).sum()),
         distance_ratio=distance_ratio(source, summary.centroids, moments.mean, scale),
-        membership_auc=membership_auc(source, scale, again) if again is not None else None,
-        constant_columns=constant_columns(ends, summary, moments),
-        dominated=dominated_columns(source, micro_clusters, micro, ends, summary),
+        membership=membership_of(source, again, people) if again is not None else None,
+        constant_columns=constant_columns(ends, columns, moments),
+        dominated=dominated_columns(source, micro_clusters, micro, ends, columns, told * each[:, None]),
         change=change,
         limits=limits,
     )
@@ -202,59 +231,106 @@ def nearest_other(rows: FloatArray) -> FloatArray:
     return found
 
 
-def membership_auc(rows: RowSource, scale: FloatArray, again: Callable[[FloatArray | RowSource], Summary]) -> float:
-    """How well the distance to the nearest centroid tells rows of a summary from rows that are not in it.
+# --- membership ---
 
-    About half of the rows are summarised, chosen by what they are and not by where they stand in the file. 0.5 is
-    chance. Of many rows, a sample is guessed.
+
+def membership_of(rows: RowSource, again: Again, people: IntArray | None = None) -> Guess | None:
+    """How well the best test we know tells members from others; None if there are too few people to try.
+
+    The rows are split again and again into some that are summarised as exactly as in the message, some that are not,
+    and some that an attacker would have of her own. What is learned from half of the splits is tried on the other half.
     """
-    inside = every_other(rows)
-    summary = again(Chosen(rows, np.flatnonzero(inside).astype(np.int32)))
-    step = -(-len(inside) // LARGE_SAMPLE)
-    distance = pairwise_distances_argmin_min(sample_of(rows, LARGE_SAMPLE) / scale, summary.centroids / scale)[1]
-    return float(roc_auc_score(inside[::step], -distance))
+    if count_people(rows, people) < FEWEST_PEOPLE:
+        return None
+    rng = np.random.default_rng(0)
+    trials = [split_once(rows, again, people, rng) for _ in range(n_splits(rows.shape[0]))]
+    halves = (trials[::2], trials[1::2])
+    scored = [
+        (rule(one.statistics), one.member)
+        for learned, tried in (halves, halves[::-1])
+        for rule in [learn(learned)]
+        for one in tried
+    ]
+    combined = guess_of(np.concatenate([score for score, _ in scored]), np.concatenate([own for _, own in scored]))
+    single = np.mean([single_test(learned, tried) for learned, tried in (halves, halves[::-1])])
+    return Guess(max(combined.auc, float(single)), combined.found)
 
 
-def every_other(rows: RowSource) -> NDArray[np.bool_]:
-    """Half of the rows: every other one in a sorted table, or of a table that is too large to sort by a hash."""
-    inside = np.zeros(rows.shape[0], dtype=bool)
-    if len(inside) <= MOST_ROWS:
-        inside[np.lexsort(rows.read(0, len(inside)).T)[::2]] = True
-        return inside
-    odd = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    for where, block in blocks_of(rows):
-        mixed = (np.ascontiguousarray(block).view(np.uint64) * odd).sum(axis=1, dtype=np.uint64)
-        # Low bits of decimals are all alike; multiplying once more carries the others' differences to the top.
-        inside[where] = ((mixed ^ (mixed >> np.uint64(32))) * odd[0]) >> np.uint64(63) == 1
-    return inside
+def n_splits(n_rows: int) -> int:
+    """An even number."""
+    return 2 * max(1, min(MOST_SPLITS, ROWS_TO_SPLIT // n_rows) // 2)
+
+
+def split_once(rows: RowSource, again: Again, people: IntArray | None, rng: np.random.Generator) -> Trial:
+    """One site of some of the rows, and what can be guessed of all of them."""
+    n_people, persons = count_people(rows, people), np.arange(rows.shape[0])
+    if people is not None:
+        persons = np.unique(people, return_inverse=True)[1]
+    place = rng.permutation(n_people)[persons]
+    first = int((SHARE if len(place) <= FEW else 0.5) * n_people)
+    second = (first + n_people) // 2
+    inside, outside, others = (
+        np.flatnonzero((place >= low) & (place < high)) for low, high in pairwise((0, first, second, n_people))
+    )
+    summary = again(Chosen(rows, inside), None if people is None else people[inside])
+    return try_out(some_of(rows, inside), some_of(rows, outside), some_of(rows, others), summary)
+
+
+def some_of(rows: RowSource, places: IntArray) -> FloatArray:
+    """Rows at some places, not too many of them."""
+    chosen = places[:: -(-len(places) // MOST_LOOKED_AT)]
+    return Chosen(rows, chosen).read(0, len(chosen))
+
+
+def single_test(learned: Sequence[Trial], tried: Sequence[Trial]) -> float:
+    """The AUC of the one statistic that was the best before."""
+    best = int(np.mean([areas(one) for one in learned], axis=0).argmax())
+    return float(np.mean([areas(one)[best] for one in tried]))
+
+
+def areas(trial: Trial) -> FloatArray:
+    """The AUC of every statistic: how often a member has more of it than another, ties counting half."""
+    members, others = int(trial.member.sum()), int((1 - trial.member).sum())
+    ranks = rankdata(trial.statistics, axis=0)[trial.member == 1].sum(axis=0)
+    return np.asarray((ranks - members * (members + 1) / 2.0) / (members * others))
+
+
+# --- columns ---
 
 
 def dominated_columns(
-    rows: RowSource, micro_clusters: RowLabels, micro: Measured, ends: Ends, summary: Summary
+    rows: RowSource,
+    micro_clusters: RowLabels,
+    micro: Measured,
+    ends: Ends,
+    columns: Sequence[Column],
+    hidden: FloatArray,
 ) -> tuple[tuple[str, int, int], ...]:
     """Columns of numbers where a micro-cluster's mean is mostly one row's: how many micro-clusters, and the worst row.
 
-    As in the dominance rule of official statistics: whoever knows the size can multiply, and has that row's value.
+    As in the dominance rule of official statistics: whoever knows the size can multiply, and has that row's value. What
+    is `hidden` by rounding cannot be had in this way.
     """
     sample = sample_of(rows, LARGE_SAMPLE)
-    usual = np.median(np.abs(sample - np.median(sample, axis=0)), axis=0)
+    apart = np.abs(sample - np.median(sample, axis=0))
+    # Where most values are one and the same, the mean of the differences says what is usual.
+    usual = np.where(np.median(apart, axis=0) > 0.0, np.median(apart, axis=0), apart.mean(axis=0))
     counts, worst = np.zeros(rows.shape[1], dtype=np.int64), np.zeros((2, rows.shape[1]))
     for end in (ends.low, ends.high):
         others = (micro.mean * micro.size[:, None] - end) / np.maximum(micro.size - 1, 1)[:, None]
         apart, total = np.abs(end - others), np.zeros_like(end)
         for block, own in labelled(rows, micro_clusters):
             total += sums_by_label(np.abs(block - others[own]), own, len(total))
-        alone = (apart > DOMINATES * total) & (apart > FAR * usual) & (usual > 0.0) & (micro.size > 1)[:, None]
+        alone = (apart > DOMINATES * total) & (apart > np.maximum(FAR * usual, hidden)) & (micro.size > 1)[:, None]
         counts += alone.sum(axis=0)
         for column in np.flatnonzero(alone.any(axis=0)).tolist():
             one = int(np.where(alone[:, column], apart[:, column], -1.0).argmax())
             if apart[one, column] > worst[0, column]:
                 worst[:, column] = apart[one, column], first_row(rows, micro_clusters, one, column, end[one, column])
-    names, kinds = names_and_kinds(summary, rows.shape[1])
     return tuple(
-        (name, int(count), int(row))
-        for name, kind, count, row in zip(names, kinds, counts, worst[1], strict=True)
-        if count and kind == "number"
+        (column.name, int(count), int(row))
+        for column, count, row in zip(columns, counts, worst[1], strict=True)
+        if count and column.kind == "number"
     )
 
 
@@ -267,18 +343,19 @@ def first_row(rows: RowSource, micro_clusters: RowLabels, label: int, column: in
     raise ValueError("there is no such row")
 
 
-def names_and_kinds(summary: Summary, n_features: int) -> tuple[Sequence[str], Sequence[str]]:
-    """Of every feature; where nobody named any, they are numbers."""
-    names = summary.terms.feature_names or tuple(map(str, range(n_features)))
-    return names, [column.kind for column in summary.terms.features] or ["number"] * n_features
+def columns_of(summary: Summary) -> Sequence[Column]:
+    """That of every feature; where nobody named any, they are numbers."""
+    return summary.terms.features or tuple(Column(name=str(number)) for number in range(summary.centroids.shape[1]))
 
 
-def constant_columns(ends: Ends, summary: Summary, moments: Moments) -> tuple[tuple[str, int], ...]:
-    """Columns that vary, but not inside some micro-clusters: there, one row's value is everybody's."""
-    names, kinds = names_and_kinds(summary, len(moments.mean))
+def constant_columns(ends: Ends, columns: Sequence[Column], moments: Moments) -> tuple[tuple[str, int], ...]:
+    """Columns that vary, but not inside some micro-clusters: there, one row's value is everybody's.
+
+    Of yes and no and of categories, those that are sensitive: others often tell micro-clusters apart.
+    """
     counts = (ends.low == ends.high).sum(axis=0)
     return tuple(
-        (name, int(count))
-        for name, kind, count, varies in zip(names, kinds, counts, moments.variance > 0.0, strict=True)
-        if count and varies and kind == "number"
+        (column.name, int(count))
+        for column, count, varies in zip(columns, counts, moments.variance > 0.0, strict=True)
+        if count and varies and (column.kind == "number" or column.sensitive)
     )

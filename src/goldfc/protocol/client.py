@@ -1,6 +1,7 @@
 """The site's side: summarise its own rows, and label them once the model is back."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -14,6 +15,7 @@ from goldfc.protocol.message import Message, Model, Summary, Task
 from goldfc.protocol.privacy import (
     SAMPLE,
     Crowd,
+    as_one,
     count_people,
     directions_of,
     free_features,
@@ -52,26 +54,59 @@ def summarize(
     Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
     """
     source = checked(rows, client)
-    moments, shape = moments_of(source), task.shape and "shape" not in withhold
-    n_people, to_unit = count_people(source, people), unit_of(moments, task.scaling, terms)
+    n_people = count_people(source, people)
+    shape = task.shape and "shape" not in withhold
     if task.smallest > 1:
+        moments = moments_of(source)
         n_features = free_features(moments, terms)
-        needs = needs_of(n_features, directions_of(to_unit(sample_of(source, SAMPLE))), task.smallest)
+        directions = directions_of(unit_of(moments, task.scaling, terms)(sample_of(source, SAMPLE)))
+        needs = needs_of(n_features, directions, task.smallest)
         refuse_too_few(n_people, max(2 * task.smallest, needs.mean), client)
-        task = stricter(task, needs.micro_cluster if n_people >= 2 * needs.micro_cluster else n_people)
+        task = stricter(task, needs.micro_cluster) if n_people >= 2 * needs.micro_cluster else as_one(task, n_people)
         shape = shape and may_tell_covariance(n_people, n_features)
-    labels = find(source, to_unit, task, n_people)
-    micro = measure(source, labels)
+    told = replace(task, shape=shape, mass=task.mass and "mass" not in withhold)
+    return tell(source, client, told, terms, people, steps)
+
+
+def alike(
+    rows: FloatArray | RowSource,
+    summary: Summary,
+    task: Task,
+    people: IntArray | None = None,
+    steps: Mapping[str, float] | None = None,
+) -> Summary:
+    """Other rows of the same site, told as exactly as a summary tells its own: no more and no less."""
+    source = as_source(rows)
+    task = replace(task, shape=summary.shape is not None, mass=summary.mass is not None)
     if task.smallest > 1:
-        grid = steps_of(source, moments, terms, steps)
-        groups = groups_of(micro, ends_of(source, labels, grid.finest(n_people)), to_unit(micro.mean), labels, people)
-        into = merge_small(groups, task.smallest)
+        lone = len(summary.centroids) == 1
+        task = as_one(task, count_people(source, people)) if lone else stricter(task, summary.smallest)
+    return tell(source, summary.client, task, summary.terms, people, steps)[0]
+
+
+def tell(
+    source: RowSource,
+    client: str,
+    task: Task,
+    terms: Terms,
+    people: IntArray | None = None,
+    steps: Mapping[str, float] | None = None,
+) -> tuple[Summary, RowLabels]:
+    """Exactly what a task says, whether it is wise or not."""
+    moments, n_people = moments_of(source), count_people(source, people)
+    to_unit = unit_of(moments, task.scaling, terms)
+    labels = find(source, to_unit, task, n_people)
+    micro, grid = measure(source, labels), steps_of(source, moments, terms, steps)
+    if task.smallest > 1:
+        ends = ends_of(source, labels, grid.finest(n_people))
+        into = merge_small(groups_of(micro, ends, to_unit(micro.mean), labels, people), task.smallest)
         labels, micro = renamed(labels, into), micro.merged(into)
+    numbers = terms.layout(source.shape[1]).numbers
     summary = Summary(
         client,
         micro.mean,
-        mass=micro.size if task.mass and "mass" not in withhold else None,
-        shape=shape_of(source, labels, micro.mean, terms.layout(source.shape[1]).numbers) if shape else None,
+        mass=micro.size if task.mass else None,
+        shape=shape_of(source, labels, micro.mean, numbers) if task.shape else None,
         moments=moments if task.scaling == "pooled" else None,
         smallest=task.smallest,
         terms=terms,

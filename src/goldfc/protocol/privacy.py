@@ -84,6 +84,11 @@ def stricter(task: Task, smallest: int) -> Task:
     return replace(task, smallest=smallest, rows_each=max(task.rows_each, rows_each(smallest)))
 
 
+def as_one(task: Task, n_people: int) -> Task:
+    """The same task for a site with too few people for several micro-clusters: it tells the mean of all."""
+    return replace(task, smallest=n_people - n_people % MULTIPLE, most=1)
+
+
 def may_tell_covariance(n_people: int, n_features: int) -> bool:
     """Whether people are so many that the covariance says nothing of a single one."""
     return n_people >= PEOPLE_FOR_COVARIANCE * n_features
@@ -106,9 +111,7 @@ class Steps:
         return np.asarray(self.of_means(np.array([n_people]))[0])
 
 
-def steps_of(
-    rows: RowSource, moments: Moments, terms: Terms, coarser: Mapping[str, float] | None = None
-) -> Steps:
+def steps_of(rows: RowSource, moments: Moments, terms: Terms, coarser: Mapping[str, float] | None = None) -> Steps:
     """By the spread of all rows; not finer than was agreed, nor than the site itself allows (`coarser`)."""
     least = FINEST * np.maximum(np.abs(moments.mean), moments.scale)
     grain = grain_of(sample_of(rows, SAMPLE))
