@@ -160,14 +160,17 @@ class Agreement(Strict):
         task = self.way.task
         wanted = {
             "mass": task.mass and "mass" not in self.withhold,
-            "moments": self.scaling == "pooled",
         }
         for part, told in wanted.items():
             if (getattr(summary, part) is not None) != told:
                 raise BadMessage(f"{who} must {'tell' if told else 'not tell'} its {part}, as agreed.")
-        # A site with few rows does not tell it.
+        # A site with few rows tells neither, and several micro-clusters only with moments.
         if summary.shape is not None and (not task.shape or "shape" in self.withhold):
             raise BadMessage(f"{who} must not tell its shape, as agreed.")
+        if summary.moments is not None and self.scaling != "pooled":
+            raise BadMessage(f"{who} must not tell its moments, as agreed.")
+        if summary.moments is None and self.scaling == "pooled" and len(summary.centroids) > 1:
+            raise BadMessage(f"{who} must tell its moments, as agreed.")
         sizes = np.abs(summary.centroids).max(axis=0)
         if (sizes > LARGEST_TOLD).any() or ((sizes > 0.0) & (sizes < 1.0 / LARGEST_TOLD)).any():
             raise BadMessage(

@@ -25,9 +25,11 @@ TELLS_MEMBERS, FINDS_MEMBERS = 0.65, 0.05
 MOST_AUC, MOST_FOUND = 0.7, 0.1
 # What a warning may be called; a site's policy accepts warnings by these names.
 WARNINGS = ("membership", "near", "dominated", "constant")
-# With fewer people nothing can be measured. Tables are split so often, as far as so many rows in all allow; of a table
-# with more rows than `FEW` half is summarised again, otherwise this share.
-FEWEST_PEOPLE, MOST_SPLITS, ROWS_TO_SPLIT, FEW, SHARE = 12, 20, 8_000, 2_000, 0.7
+# With fewer people nothing can be measured. Tables are split so often, as far as so many rows in all allow.
+FEWEST_PEOPLE, MOST_SPLITS, ROWS_TO_SPLIT = 12, 40, 10_000
+# Shares of the people that are summarised again, and that are tried beside these; the rest is the attacker's own. She
+# has more others than that: half as many members make up for it.
+INSIDE, OUTSIDE = 0.5, 0.12
 # Rows of each kind that are looked at in a split.
 MOST_LOOKED_AT = 2_000
 # Rows that are looked at for typical distances, and for what is usual in a column.
@@ -267,8 +269,8 @@ def split_once(rows: RowSource, again: Again, people: IntArray | None, rng: np.r
     if people is not None:
         persons = np.unique(people, return_inverse=True)[1]
     place = rng.permutation(n_people)[persons]
-    first = int((SHARE if len(place) <= FEW else 0.5) * n_people)
-    second = (first + n_people) // 2
+    first = int(INSIDE * n_people)
+    second = first + max(2, int(OUTSIDE * n_people))
     inside, outside, others = (
         np.flatnonzero((place >= low) & (place < high)) for low, high in pairwise((0, first, second, n_people))
     )

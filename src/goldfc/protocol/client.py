@@ -14,17 +14,15 @@ from goldfc.protocol.label import label
 from goldfc.protocol.message import Message, Model, Summary, Task
 from goldfc.protocol.privacy import (
     SAMPLE,
+    Allowed,
     Crowd,
-    as_one,
     count_people,
     directions_of,
     free_features,
     groups_of,
-    may_tell_covariance,
     merge_small,
     needs_of,
     people_of_each,
-    refuse_too_few,
     steps_of,
     stricter,
     suppressed,
@@ -54,18 +52,14 @@ def summarize(
     Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
     """
     source = checked(rows, client)
-    n_people = count_people(source, people)
-    shape = task.shape and "shape" not in withhold
+    task = replace(task, shape=task.shape and "shape" not in withhold, mass=task.mass and "mass" not in withhold)
+    allowed = Allowed(task, moments=task.scaling == "pooled")
     if task.smallest > 1:
         moments = moments_of(source)
-        n_features = free_features(moments, terms)
         directions = directions_of(unit_of(moments, task.scaling, terms)(sample_of(source, SAMPLE)))
-        needs = needs_of(n_features, directions, task.smallest)
-        refuse_too_few(n_people, max(2 * task.smallest, needs.mean), client)
-        task = stricter(task, needs.micro_cluster) if n_people >= 2 * needs.micro_cluster else as_one(task, n_people)
-        shape = shape and may_tell_covariance(n_people, n_features)
-    told = replace(task, shape=shape, mass=task.mass and "mass" not in withhold)
-    return tell(source, client, told, terms, people, steps)
+        needs = needs_of(free_features(moments, terms), directions, task.smallest)
+        allowed = Allowed.by(needs, count_people(source, people), task, client)
+    return tell(source, client, allowed, terms, people, steps)
 
 
 def alike(
@@ -75,25 +69,31 @@ def alike(
     people: IntArray | None = None,
     steps: Mapping[str, float] | None = None,
 ) -> Summary:
-    """Other rows of the same site, told as exactly as a summary tells its own: no more and no less."""
+    """Some of the rows of a site, told as exactly as a summary tells all of them: no more and no less."""
     source = as_source(rows)
+    n_people = count_people(source, people)
     task = replace(task, shape=summary.shape is not None, mass=summary.mass is not None)
-    if task.smallest > 1:
-        lone = len(summary.centroids) == 1
-        task = as_one(task, count_people(source, people)) if lone else stricter(task, summary.smallest)
-    return tell(source, summary.client, task, summary.terms, people, steps)[0]
+    allowed = Allowed(task, summary.moments is not None)
+    if task.smallest > 1 and len(summary.centroids) == 1:
+        allowed = replace(Allowed.one_mean(task, n_people), moments=summary.moments is not None)
+    elif task.smallest > 1:
+        # At least two, as there were before.
+        smallest = min(summary.smallest, n_people // 4)
+        allowed = replace(allowed, task=replace(stricter(task, summary.smallest), smallest=smallest))
+        allowed = replace(allowed, task=replace(allowed.task, rows_each=min(allowed.task.rows_each, n_people // 2)))
+    return tell(source, summary.client, allowed, summary.terms, people, steps)[0]
 
 
 def tell(
     source: RowSource,
     client: str,
-    task: Task,
+    allowed: Allowed,
     terms: Terms,
     people: IntArray | None = None,
     steps: Mapping[str, float] | None = None,
 ) -> tuple[Summary, RowLabels]:
-    """Exactly what a task says, whether it is wise or not."""
-    moments, n_people = moments_of(source), count_people(source, people)
+    """As much as is allowed."""
+    task, moments, n_people = allowed.task, moments_of(source), count_people(source, people)
     to_unit = unit_of(moments, task.scaling, terms)
     labels = find(source, to_unit, task, n_people)
     micro, grid = measure(source, labels), steps_of(source, moments, terms, steps)
@@ -107,7 +107,7 @@ def tell(
         micro.mean,
         mass=micro.size if task.mass else None,
         shape=shape_of(source, labels, micro.mean, numbers) if task.shape else None,
-        moments=moments if task.scaling == "pooled" else None,
+        moments=moments if allowed.moments else None,
         smallest=task.smallest,
         terms=terms,
     )

@@ -1,11 +1,12 @@
 """The privacy level `suppressed`: no small groups, no row itself, nothing more exact than the rows behind it can bear.
 
-What a site may send shrinks with its rows. After learning, micro-clusters of too few people, and those whose rows are
-all alike, are merged into their nearest neighbour; how few is too few grows with the root of the number of features,
-because the more features there are, the better whoever has a row can tell whether it is part of a mean. Every mean,
-variance and correlation is rounded to a step of about twice what one row can move it by: less than its standard error,
-and enough to hide the row. The covariance is told only if rows are many times the features. It is suppression, not
-differential privacy: docs/privacy.md says what it does not do, and benchmarks/attacks what it was tried against.
+What a site may send shrinks with its people, because whoever has a row can tell the better whether it is part of a mean
+of s rows, the larger directions / s is, by the directions that rows spread in: from micro-clusters, variances and a
+covariance to micro-clusters and variances, to one mean, to nothing (`needs_of`). After learning, micro-clusters of too
+few people, and those whose rows are all alike, are merged into their nearest neighbour. Every mean, variance and
+correlation is rounded to a step of about twice what one row can move it by: less than its standard error, and enough to
+hide the row. It is suppression, not differential privacy: docs/privacy.md says what it does not do, and
+benchmarks/attacks what it was tried against.
 """
 
 import math
@@ -25,12 +26,13 @@ from goldfc.protocol.message import Summary, Task
 from goldfc.protocol.rows import RowSource, blocks_of, sample_of
 from goldfc.protocol.terms import Terms
 
-# Whoever has a row can tell whether it is part of a mean of s rows the better, the larger root(features) / s is; and
-# whether it helped to decide how rows are cut into micro-clusters, the larger directions / s is. So many people for
-# every root of a feature, and for every direction.
-PEOPLE_BY_ROOT, PEOPLE_BY_DIRECTION = 2.3, 1.5
+# So many people for every direction that rows spread in: behind a micro-cluster, behind one mean of all rows, and
+# behind means and variances beside micro-clusters. Found by attack.
+FOR_MICRO_CLUSTER, FOR_MEAN, FOR_VARIANCES = 1.5, 3.0, 6.0
+# And so many for every root of a feature, wherever rows spread.
+BY_ROOT = 2.3
 # A covariance is told if there are so many people for every feature.
-PEOPLE_FOR_COVARIANCE = 20
+FOR_COVARIANCE = 20
 # Rows that directions are counted with.
 SAMPLE = 1_000
 # One row can move a mean by a few standard deviations / n, a variance by a few variances / n: the steps.
@@ -48,16 +50,45 @@ FINEST = 1e-12
 
 @dataclass(frozen=True)
 class Needs:
-    """How many people it takes: for a mean, and for each of several micro-clusters."""
+    """How many people it takes to tell something."""
 
-    mean: int
-    micro_cluster: int
+    mean: int  # of all rows
+    variances: int  # and micro-clusters
+    micro_cluster: int  # each
+    covariance: int
 
 
 def needs_of(n_features: int, directions: float, smallest: int) -> Needs:
     """As many as agreed, and more where there are many features, or many directions that rows spread in."""
-    mean = max(smallest, math.ceil(PEOPLE_BY_ROOT * math.sqrt(n_features)))
-    return Needs(mean, max(mean, math.ceil(PEOPLE_BY_DIRECTION * directions)))
+    each = max(smallest, math.ceil(BY_ROOT * math.sqrt(n_features)))
+    return Needs(
+        mean=max(2 * smallest, each, math.ceil(FOR_MEAN * directions)),
+        variances=max(2 * each, math.ceil(FOR_VARIANCES * directions)),
+        micro_cluster=max(each, math.ceil(FOR_MICRO_CLUSTER * directions)),
+        covariance=FOR_COVARIANCE * n_features,
+    )
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """How much a site may tell."""
+
+    task: Task
+    moments: bool
+
+    @classmethod
+    def by(cls, needs: Needs, n_people: int, task: Task, client: str) -> "Allowed":
+        """As much as the people allow; they must be enough to tell anything."""
+        refuse_too_few(n_people, needs.mean, client)
+        if n_people < needs.variances:
+            return cls.one_mean(task, n_people)
+        shape = task.shape and n_people >= needs.covariance
+        return cls(replace(stricter(task, needs.micro_cluster), shape=shape), task.scaling == "pooled")
+
+    @classmethod
+    def one_mean(cls, task: Task, n_people: int) -> "Allowed":
+        """The mean of all rows, and nothing else."""
+        return cls(replace(task, smallest=n_people - n_people % MULTIPLE, most=1, shape=False), moments=False)
 
 
 def directions_of(rows: FloatArray) -> float:
@@ -82,16 +113,6 @@ def free_features(moments: Moments, terms: Terms) -> int:
 def stricter(task: Task, smallest: int) -> Task:
     """The same task with larger micro-clusters, and as many fewer."""
     return replace(task, smallest=smallest, rows_each=max(task.rows_each, rows_each(smallest)))
-
-
-def as_one(task: Task, n_people: int) -> Task:
-    """The same task for a site with too few people for several micro-clusters: it tells the mean of all."""
-    return replace(task, smallest=n_people - n_people % MULTIPLE, most=1)
-
-
-def may_tell_covariance(n_people: int, n_features: int) -> bool:
-    """Whether people are so many that the covariance says nothing of a single one."""
-    return n_people >= PEOPLE_FOR_COVARIANCE * n_features
 
 
 @dataclass(frozen=True)

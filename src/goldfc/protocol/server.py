@@ -185,9 +185,9 @@ def shares_of(summaries: Sequence[Summary], cap: float | None) -> list[float]:
 
 
 def pooled_moments(summaries: Sequence[Summary], shares: Sequence[float]) -> Moments | None:
-    """The moments of all rows, if all sites tell theirs."""
+    """The moments of all rows of the sites that tell theirs."""
     told = [one.moments.weighing(share) for one, share in zip(summaries, shares, strict=True) if one.moments]
-    return pool_moments(told) if len(told) == len(summaries) else None
+    return pool_moments(told) if told else None
 
 
 def pool(
