@@ -77,9 +77,9 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]
 
 
 def test_with_nobody_there_it_fails_and_says_so(federation: Federation, tmp_path: Path) -> None:
-    done = federation.federate(tmp_path / "out", "--expect", 2, "--join", 1, "--answer", 120)
+    done = federation.federate(tmp_path / "out", "--expect", 3, "--join", 1, "--answer", 120)
     assert done.returncode == 4, done.stdout + done.stderr
-    assert "at least 2 are agreed on" in done.stderr
+    assert "at least 3 are agreed on" in done.stderr
     until(lambda: not federation.here.left_behind("flwr-serverapp"))
 
 
@@ -103,7 +103,7 @@ def test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file(
     assert status.silent == ()
     refused = {who.split(" ")[0]: why for who, why in status.refused.items()}
     assert "the very same summary of 'east' came from another node before, and counts once" in refused.pop("east")
-    assert refused == {"clones": SENTENCES["audit"], "broken": SENTENCES["rows"]}
+    assert refused == {"clones": SENTENCES["withheld"], "broken": SENTENCES["withheld"]}
     assert (out / "global.model").read_bytes() == by_file(here.folder, out, federation.what)
     assert all((here.folder / name / "data.labels.csv").is_file() for name in HONEST)
     until(lambda: not here.left_behind("flwr-serverapp"))

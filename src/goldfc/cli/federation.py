@@ -166,7 +166,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     say(policy_line(data, policy))
     policy.check(agreement)
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
-    person = policy.person or agreement.person_column
+    person = policy.person_column(agreement)
     with opened_table(data, agreement.columns, id_column, drop=drop, person_column=person) as table:
         for note in table.notes:
             say(note)
