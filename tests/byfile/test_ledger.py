@@ -353,3 +353,23 @@ def test_everything_that_stays_is_private(tmp_path: Path) -> None:
         os.umask(old)
     assert (tmp_path / ".goldfc").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / ".goldfc").iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("step", ["write_kept", "write_durably"])
+def test_nothing_leaves_if_what_must_stay_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    given, data, out = table_of(80), tmp_path / "data.csv", tmp_path / "east.summary"
+    made = draft(given, given.write(data))
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, step, fails)
+        with pytest.raises(OSError, match="No space left"):
+            send(made, given.agreement, data, out, key=None)
+    assert not out.exists()
+    assert Ledger(tmp_path / ".goldfc").digests() == frozenset()
+    message = send(draft(given, data), given.agreement, data, out, key=None)
+    assert out.read_bytes() == message
