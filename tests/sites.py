@@ -30,6 +30,13 @@ def agreement(**changes: object) -> Agreement:
     return Agreement.model_validate({"federation": "wards", "round": 3, "columns": COLUMNS, **changes})
 
 
+def write_policy(folder: Path, *lines: str) -> Path:
+    """A site's policy, line by line."""
+    path = folder / "policy.toml"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
 def write_agreement(folder: Path, what: Agreement) -> None:
     """As its file; only what these tests change is written."""
     lines = [f'federation = "{what.federation}"', f"round = {what.round}", f'privacy = "{what.privacy}"']

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from goldfc import Model, label
 from goldfc.cli import main
 from goldfc.protocol.wire import decode
-from sites import rows_of
+from sites import rows_of, write_policy
 
 HEADER = "id,age,pressure\n"
 
@@ -60,11 +60,11 @@ def test_three_tables_become_three_label_files_in_eight_commands(here: Path) -> 
 
 
 def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> None:
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         code, output = run("summarize", f"{name}/{name}.csv", "-o", f"{name}.summary", "--id-column", "id")
         assert code == 0
         assert "There is no federation.toml" in output
-    assert run("fuse", "a.summary", "b.summary", "-k", "3", "-o", "global.model")[0] == 0
+    assert run("fuse", "a.summary", "b.summary", "c.summary", "-k", "3", "-o", "global.model")[0] == 0
     code, output = run("summarize", "a/a.csv", "-o", "d.summary", "--columns", "age")
     assert code == 0
     code, output = run("fuse", "a.summary", "d.summary", "-k", "3", "-o", "other.model")
@@ -75,6 +75,10 @@ def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> 
 
 def test_plain_only_by_name(here: Path) -> None:
     options = ("summarize", "a/a.csv", "-o", "a.summary", "--id-column", "id", "--privacy", "plain")
+    assert run(*options)[0] == 0
+    assert "suppressed: no micro-cluster of fewer than 5 rows" in run("inspect", "a.summary")[1]
+    (here / "a.summary").unlink()
+    write_policy(here / "a", "smallest = 1")
     code, output = run(*options)
     assert code == 5
     assert re.search(r"a.summary is not written: \d+ of \d+ centroids are the same as a row", output)
@@ -135,7 +139,7 @@ def test_the_report_names_sites_and_what_changes_without_each(here: Path) -> Non
 def test_sealed_from_end_to_end(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     text = (here / "federation.toml").read_text(encoding="utf-8")
-    for name in ("server", "a", "b"):
+    for name in ("server", "a", "b", "c"):
         code, output = run("keygen", name)
         assert code == 0
         assert "is private: keep it" in output
@@ -145,7 +149,7 @@ def test_sealed_from_end_to_end(here: Path) -> None:
     (here / "federation.toml").write_text(text, encoding="utf-8")
     Path("round/inbox").mkdir(parents=True)
     Path("round/federation.toml").write_text(text, encoding="utf-8")
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         out = f"round/inbox/{name}.summary"
         code, output = run("summarize", f"{name}/{name}.csv", "-o", out, "--id-column", "id", "--key", f"{name}.key")
         assert code == 0, output
@@ -188,8 +192,9 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
     assert code == 4
     assert "rejected: b" in output
     assert "\u202e" not in output
-    assert "There is 1 to fuse, but at least 2 are agreed on; wait for more" in output
-    assert run("summarize", "b/b.csv", "-o", "round/inbox/b.summary", "--id-column", "id")[0] == 0
+    assert "There is 1 to fuse, but at least 3 are agreed on; wait for more" in output
+    for name in ("b", "c"):
+        assert run("summarize", f"{name}/{name}.csv", "-o", f"round/inbox/{name}.summary", "--id-column", "id")[0] == 0
     assert run("collect", "round", "--close")[0] == 0  # it stayed open for more
     assert run("collect", "nowhere")[0] == 2
 
@@ -258,9 +263,9 @@ def test_the_audit_refuses_with_its_own_exit_code(here: Path) -> None:
 
 def test_the_agreed_id_column_need_not_be_named_again(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         assert run("summarize", f"{name}/{name}.csv", "-o", f"{name}.summary")[0] == 0
-    assert run("fuse", "a.summary", "b.summary", "-k", "3", "-o", "global.model")[0] == 0
+    assert run("fuse", "a.summary", "b.summary", "c.summary", "-k", "3", "-o", "global.model")[0] == 0
     assert run("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")[0] == 0
     assert (here / "labels.csv").read_text(encoding="utf-8").startswith("id,cluster,certainty,far\na0,")
     code, output = run("summarize", "a/a.csv", "-o", "again.summary")
@@ -271,6 +276,8 @@ def test_the_agreed_id_column_need_not_be_named_again(here: Path) -> None:
 def test_labels_are_those_of_the_model_with_and_without_the_private_folder(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     summarize_all()
+    text = (here / "federation.toml").read_text(encoding="utf-8")
+    (here / "federation.toml").write_text(text.replace("least_clients = 3", "least_clients = 2"), encoding="utf-8")
     for sent, model in (("abc", "global.model"), ("bc", "others.model")):
         run("fuse", *(f"{name}.summary" for name in sent), "-k", "3", "-o", model)
         read = Model.from_message(decode((here / model).read_bytes()))
@@ -291,18 +298,18 @@ def test_labels_are_those_of_the_model_with_and_without_the_private_folder(here:
 def test_fewer_clusters_than_asked_for_are_told_in_a_sentence(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     summarize_all()
-    code, output = run("fuse", "a.summary", "b.summary", "-k", "60", "-o", "global.model")
+    code, output = run("fuse", "a.summary", "b.summary", "c.summary", "-k", "60", "-o", "global.model")
     assert code == 0
     found = re.search(r"Only (\d+) clusters were found, and 60 were asked for: the sites' micro-clusters tell", output)
     assert found is not None
     assert f"global.model: {found[1]} clusters from" in output
     assert len(Model.from_message(decode((here / "global.model").read_bytes())).centroids) == int(found[1])
-    code, output = run("report", "global.model", "a.summary", "b.summary")
+    code, output = run("report", "global.model", "a.summary", "b.summary", "c.summary")
     assert code == 0
     assert f"{found[1]} clusters can be told apart" in (here / "report.html").read_text(encoding="utf-8")
     (here / "round" / "inbox").mkdir(parents=True)
     shutil.copy(here / "federation.toml", here / "round")
-    for name in "ab":
+    for name in "abc":
         shutil.copy(here / f"{name}.summary", here / "round" / "inbox")
     code, output = run("collect", "round", "--close", "-k", "60")
     assert code == 0
@@ -312,7 +319,7 @@ def test_fewer_clusters_than_asked_for_are_told_in_a_sentence(here: Path) -> Non
 def test_a_label_file_is_written_again_and_anything_else_is_not_written_over(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     summarize_all()
-    run("fuse", "a.summary", "b.summary", "-k", "3", "-o", "global.model")
+    run("fuse", "a.summary", "b.summary", "c.summary", "-k", "3", "-o", "global.model")
     words = ("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")
     assert run(*words)[0] == run(*words)[0] == 0
     (here / "labels.csv").write_text("id,diagnosis\na0,flu\n", encoding="utf-8")

@@ -206,7 +206,7 @@ def test_a_message_still_being_written_is_waited_for(tmp_path: Path) -> None:
 def test_after_closing_messages_are_late(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "f", agreement())
     sent = bodies(folder.agreement)
-    for name in NAMES[:2]:
+    for name in NAMES[:3]:
         put(folder, f"{name}.summary", sent[name])
     take(folder)
     folder.close()
@@ -215,7 +215,7 @@ def test_after_closing_messages_are_late(tmp_path: Path) -> None:
     assert event.outcome == "rejected"
     assert "it came too late, the round is closed" in event.sentence
     folder.fuse(3)
-    assert model_of(folder).clients == NAMES[:2]
+    assert model_of(folder).clients == NAMES[:3]
 
 
 def test_the_deadline_closes(tmp_path: Path) -> None:
@@ -224,14 +224,14 @@ def test_the_deadline_closes(tmp_path: Path) -> None:
     assert not folder_of(tmp_path / "g", agreement(deadline=past + timedelta(days=1))).is_due()
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_with_no_or_one_client_nothing_is_fused(tmp_path: Path, count: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_with_fewer_than_three_clients_nothing_is_fused(tmp_path: Path, count: int) -> None:
     folder = folder_of(tmp_path / "f", agreement())
     sent = bodies(folder.agreement)
     for name in NAMES[:count]:
         put(folder, f"{name}.summary", sent[name])
     take(folder)
-    with pytest.raises((TooFewClients, BadMessage), match=r"at least 2 are agreed on|at least one client"):
+    with pytest.raises((TooFewClients, BadMessage), match=r"at least 3 are agreed on|at least one client"):
         folder.fuse(3)
     assert not (folder.path / "global.model").exists()
 

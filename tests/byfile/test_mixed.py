@@ -16,6 +16,7 @@ from goldfc.protocol.agreement import read_agreement
 from goldfc.protocol.label import is_far
 from goldfc.protocol.wire import decode
 from pages import text_of
+from sites import write_policy
 
 SITES = {"east": (0, 1), "north": (1, 2), "west": (0, 1, 2)}
 WARDS = ("heart", "lung", "skin")
@@ -118,6 +119,7 @@ def test_by_files_and_in_one_process_rows_have_the_same_labels(tmp_path: Path, n
     agreed = read_agreement(tmp_path / "federation.toml")
     assert (agreed.privacy, agreed.limits.mass_cap) == ("plain", 100.0)
     for name in SITES:
+        write_policy(tmp_path / name, "smallest = 1")
         run("summarize", f"{name}/data.csv", "-o", f"{name}.summary", "--accept-risk")
     options = () if n_clusters is None else ("-k", str(n_clusters))
     run("fuse", *(f"{name}.summary" for name in SITES), *options, "-o", "global.model")

@@ -133,16 +133,18 @@ def test_the_ledger_says_what_left_from_which_data(tmp_path: Path) -> None:
     ]
 
 
-def test_a_few_rows_more_or_less_than_last_time_are_warned_of(tmp_path: Path) -> None:
+def test_a_few_people_more_or_less_than_last_time_are_refused(tmp_path: Path) -> None:
     what, data = agreement(), site(tmp_path / "a")
     sent_from(data, "east", what)
     assert draft_summary(table_of(data, what), "east", what, data).audit.change is None
     write_rows(data, rows_of(0)[1:])
     found = draft_summary(table_of(data, what), "east", what, data).audit
-    assert any("only 0 rows came and 1 went" in warning for warning in found.warnings)
+    assert any("only 0 people came and 1 went" in failure.sentence for failure in found.failures)
+    with pytest.raises(AuditRefused, match="the difference of the two messages may show them; wait until 5 have"):
+        sent_from(data, "east", what)
     write_rows(data, rows_of(0)[30:])
     found = draft_summary(table_of(data, what), "east", what, data).audit
-    assert not any("went" in warning for warning in found.warnings)
+    assert not found.failures
     write_rows(data, rows_of(5))
     assert draft_summary(table_of(data, what), "east", what, data).audit.change is None
 
@@ -157,16 +159,19 @@ def test_a_failed_audit_writes_nothing_unless_the_risk_is_accepted(tmp_path: Pat
     with pytest.raises(AuditRefused, match=r"east.summary is not written: 2 of \d+ centroids are the same as a row"):
         send(bad, what, data, out, key=None)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["data.csv"]
+    assert not draft.ledger.folder.exists()
     send(bad, what, data, out, key=None, accept_risk=True)
     assert out.is_file()
     assert '"accepted_risk":true' in (tmp_path / "a" / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8")
 
 
-def test_what_stays_are_digests_of_rows_and_the_ledger(tmp_path: Path) -> None:
+def test_what_stays_are_digests_of_rows_the_message_the_secret_and_the_ledger(tmp_path: Path) -> None:
     data = site(tmp_path / "a")
     summary = sent_from(data, "east", agreement())
     private = tmp_path / "a" / ".goldfc"
-    assert sorted(path.name for path in private.iterdir()) == [f"{summary.to_message().digest}.rows", "ledger.jsonl"]
+    digest = summary.to_message().digest
+    names = [f"{digest}.message", f"{digest}.rows", "ledger.jsonl", "secret"]
+    assert sorted(path.name for path in private.iterdir()) == names
     content = next(private.glob("*.rows")).read_bytes()
     for row in rows_of(0):
         assert row.tobytes() not in content
@@ -178,8 +183,8 @@ def test_a_damaged_private_file_is_named(tmp_path: Path) -> None:
     (path,) = (tmp_path / "a" / ".goldfc").glob("*.rows")
     for content in (b"nothing", path.read_bytes()[:100]):
         path.write_bytes(content)
-        with pytest.raises(BadSettings, match=r"rows is damaged; remove it and summarise again"):
-            draft_summary(table_of(data, what), "east", what, data)
+        with pytest.raises(BadSettings, match=r"rows is damaged; `goldfc forget --message [0-9a-f]{12}` removes it"):
+            draft_summary(table_of(data, what), "west", what, data)
 
 
 def test_sealing_takes_the_right_key(tmp_path: Path) -> None:

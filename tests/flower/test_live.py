@@ -188,7 +188,7 @@ def test_a_simulation_needs_as_many_tables_as_sites(tmp_path: Path) -> None:
 def test_without_flower_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     federation = write_site(tmp_path / "site", 0, agreement()).with_name("federation.toml")
-    words = ["federate", str(federation), "--connection", "here", "--expect", "2", "-o", str(tmp_path / "out")]
+    words = ["federate", str(federation), "--connection", "here", "--expect", "3", "-o", str(tmp_path / "out")]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
     assert "install goldfc[flower]" in result.output

@@ -18,11 +18,12 @@ from goldfc.byfile.site import draft_summary, header_text, label_table, lines_te
 from goldfc.byfile.tables import as_table, read_raw
 from goldfc.flower.kit import write_kit
 from goldfc.protocol.agreement import Agreement
+from goldfc.protocol.audit import WARNINGS
 from goldfc.protocol.message import Model
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode
 from needs import needs_splits
-from sites import write_agreement
+from sites import write_agreement, write_policy
 
 CLUSTERS = {"EC": 8, "US": 4}
 NAMES = tuple(f"site-{number}" for number in range(8))
@@ -40,6 +41,7 @@ def write_tables(folder: Path, dataset: str, what: Agreement) -> dict[str, Path]
         data = folder / name / "data.csv"
         data.parent.mkdir(parents=True)
         write_agreement(data.parent, what)
+        write_policy(data.parent, f"accept = {list(WARNINGS)}")
         lines = [",".join(column.name for column in what.columns)]
         lines += [",".join(map(repr, row)) for row in rows.tolist()]
         data.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -24,12 +24,14 @@ from goldfc.flower.job import Job, Status
 from goldfc.flower.records import SENTENCES, fingerprint
 from goldfc.flower.server_app import run_job
 from goldfc.protocol.agreement import Agreement, Limits, Site
+from goldfc.protocol.audit import WARNINGS
 from goldfc.protocol.message import Model, Summary
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import decode, encode
-from sites import NAMES, Keys, agreement, bodies, write_agreement
+from sites import NAMES, Keys, agreement, bodies, write_agreement, write_policy
 
-WHAT = agreement()
+TWO = {"least_clients": 2}
+WHAT = agreement(limits=TWO)
 
 
 def job_in(folder: Path, what: Agreement, *, expect: int, key: Path | None = None) -> Job:
@@ -204,7 +206,7 @@ def test_a_node_that_never_answers_is_named_and_left_out(tmp_path: Path) -> None
 
 
 def test_who_is_listed_and_not_in_is_named_also_where_only_a_node_is_known_to_be_silent(tmp_path: Path) -> None:
-    what = agreement(clients=tuple(Site(name=name) for name in NAMES[:3]))
+    what = agreement(limits=TWO, clients=tuple(Site(name=name) for name in NAMES[:3]))
     status = round_of(tmp_path, [silent], what)
     assert (status.silent, status.missing) == (("node 102",), ("south",))
 
@@ -225,8 +227,8 @@ def test_a_node_whose_audit_fails_answers_with_a_refusal_and_no_data(tmp_path: P
     data = write_site(tmp_path / "clones", 0, WHAT)
     data.write_text("age,pressure\n" + "30.5,110.25\n" * 60, encoding="utf-8")
     status = round_of(tmp_path, [real(data=data, client="clones")])
-    assert status.refused == {"clones (node 102)": SENTENCES["audit"]}
-    assert not (tmp_path / "clones" / ".goldfc" / "clones.summary").exists()
+    assert status.refused == {"clones (node 102)": SENTENCES["withheld"]}
+    assert [path.name for path in (tmp_path / "clones" / ".goldfc").iterdir()] == ["ledger.jsonl"]
 
 
 def test_a_site_may_accept_the_risk_for_itself(tmp_path: Path) -> None:
@@ -241,7 +243,12 @@ def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.M
     bad_value.write_text("age,pressure\n30,SECRET-77\n", encoding="utf-8")
     nodes = [
         real(data=bad_value, client="a"),
-        real(data=tmp_path / "secret-path" / "data.csv", client="b", federation=bad_value.with_name("federation.toml")),
+        real(
+            data=tmp_path / "secret-path" / "data.csv",
+            client="b",
+            federation=bad_value.with_name("federation.toml"),
+            policy=bad_value.with_name("policy.toml"),
+        ),
         real(data=tmp_path / "secret-path" / "data.csv", client="c"),
         real(client="d"),
         real(data=bad_value, client="../secret-name"),
@@ -252,8 +259,8 @@ def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.M
     assert len(grid.replies) == 5
     assert b"secret" not in grid.crossed.lower()
     assert status_in(tmp_path).refused == {
-        "a (node 100)": SENTENCES["rows"],
-        "b (node 101)": SENTENCES["rows"],
+        "a (node 100)": SENTENCES["withheld"],
+        "b (node 101)": SENTENCES["withheld"],
         "c (node 102)": SENTENCES["settings"],
         "d (node 103)": SENTENCES["settings"],
         "node 104": SENTENCES["settings"],
@@ -266,7 +273,7 @@ def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.M
     grid = grid_of(nodes_of(sites_in(tmp_path / "more")))
     with pytest.raises(TooFewClients):
         run_job(grid, job_in(tmp_path / "more", WHAT, expect=4))
-    assert set(status_in(tmp_path / "more").refused.values()) == {SENTENCES["other"]}
+    assert set(status_in(tmp_path / "more").refused.values()) == {SENTENCES["withheld"]}
     assert b"SECRET" not in grid.crossed
 
 
@@ -277,7 +284,8 @@ def test_of_two_nodes_with_one_name_the_first_is_kept_and_the_conflict_told(tmp_
     assert list(status.refused) == ["east (node 102)"]
     assert "the first one is kept" in status.refused["east (node 102)"]
     kept = (tmp_path / "server" / "accepted" / "east.summary").read_bytes()
-    assert kept == (tmp_path / "east" / ".goldfc" / "east.summary").read_bytes()
+    (sent,) = (tmp_path / "east" / ".goldfc").glob("*.message")
+    assert kept == sent.read_bytes()
 
 
 def test_the_very_same_summary_from_two_nodes_counts_once(tmp_path: Path) -> None:
@@ -287,14 +295,14 @@ def test_the_very_same_summary_from_two_nodes_counts_once(tmp_path: Path) -> Non
 
 
 def test_who_is_not_listed_is_refused_by_the_server_too(tmp_path: Path) -> None:
-    what = agreement(clients=(Site(name="east"), Site(name="north")))
-    stranger = write_site(tmp_path / "stranger", 2, agreement())  # its own file lists nobody
+    what = agreement(limits=TWO, clients=(Site(name="east"), Site(name="north")))
+    stranger = write_site(tmp_path / "stranger", 2, WHAT)  # its own file lists nobody
     status = round_of(tmp_path, [real(data=stranger, client="stranger")], what)
     assert "from nobody who is listed" in status.refused["stranger (node 102)"]
 
 
 def test_a_site_with_another_agreement_refuses(tmp_path: Path) -> None:
-    other = write_site(tmp_path / "other", 2, agreement(round=4))
+    other = write_site(tmp_path / "other", 2, agreement(round=4, limits=TWO))
     status = round_of(tmp_path, [real(data=other, client="other")])
     assert status.refused == {"other (node 102)": SENTENCES["message"]}
 
@@ -319,7 +327,7 @@ JUNK: dict[str, Node] = {
     "junk": records(client="south", body=b"\x00" * 100, refusal=""),
     "a bad name": records(client="../../etc", body=b"junk", refusal=""),
     "cut": records(client="south", body=bodies(WHAT)["south"][:-9], refusal=""),
-    "another round": records(client="south", body=bodies(agreement(round=2))["south"], refusal=""),
+    "another round": records(client="south", body=bodies(agreement(round=2, limits=TWO))["south"], refusal=""),
     "too large": records(client="south", body=b"\xff" * (17 * 2**20), refusal=""),
 }
 
@@ -365,6 +373,7 @@ def test_who_is_implausibly_far_out_is_left_out_as_by_file(tmp_path: Path) -> No
     rng = np.random.default_rng(0)
     rows = "".join(f"{a},{b}\n" for a, b in rng.normal(size=(120, 2)) * 1e6)
     Path(sites["west"]["data"]).write_text(f"age,pressure\n{rows}", encoding="utf-8")
+    write_policy(Path(sites["west"]["data"]).parent, f"accept = {list(WARNINGS)}")
     run_job(grid_of(nodes_of(sites)), job_in(tmp_path, what, expect=4))
     status = status_in(tmp_path)
     assert status.took_part == NAMES[:3]
@@ -388,7 +397,7 @@ def test_a_site_that_cannot_label_is_named_and_the_model_is_there(tmp_path: Path
     run_job(grid_of([first, breaks, leaves]), job_in(tmp_path, WHAT, expect=3))
     status = status_in(tmp_path)
     assert status.labelled == ("east",)
-    assert status.unlabelled == {"north": SENTENCES["rows"], "south": "it has not answered in time"}
+    assert status.unlabelled == {"north": SENTENCES["withheld"], "south": "it has not answered in time"}
     assert status.took_part == NAMES[:3]
     assert (tmp_path / "server" / "global.model").read_bytes() == by_file(tmp_path, WHAT)
 

@@ -1,5 +1,7 @@
 """The privacy level `suppressed`, and the audit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, RowLabels
 from goldfc.errors import BadRows
-from goldfc.protocol.audit import Change, audit
+from goldfc.protocol.audit import WARNINGS, Change, Finding, Limits, audit
 from goldfc.protocol.message import is_covariance
 from goldfc.protocol.privacy import coarse_shape, round_to_multiple
 from goldfc.protocol.rows import RowSource
@@ -90,7 +92,7 @@ def test_rows_that_are_all_alike_do_not_leave_as_a_micro_cluster() -> None:
     assert not (summary_of(rows).centroids == 7.0).all(axis=1).any()
     alike = np.full((50, 2), 7.0)
     report = audit(alike, *parts(alike), required=5)
-    assert report.failures == ("1 of 1 centroids are the same as a row",)
+    assert report.failures == (Finding("exact", "1 of 1 centroids are the same as a row"),)
 
 
 def test_a_mean_that_is_one_rows_value_is_warned_of_by_column_and_row() -> None:
@@ -99,7 +101,7 @@ def test_a_mean_that_is_one_rows_value_is_warned_of_by_column_and_row() -> None:
     rows[17, 1] = 9999.0
     report = audit(rows, *parts(rows), required=5)
     assert report.dominated == (("1", 1, 17),)
-    assert any("can be worked out from it: look at row 18" in warning for warning in report.warnings)
+    assert any("can be worked out from it: look at row 18" in warning.sentence for warning in report.warnings)
 
 
 def test_yes_and_no_alone_never_leave_as_a_row() -> None:
@@ -150,15 +152,37 @@ def test_the_audit_fails_what_is_plain() -> None:
     summary, labels = summarize(rows, "a", PLAIN.task)
     report = audit(rows, summary, labels, required=5)
     assert len(report.failures) == 2
-    assert "centroids are the same as a row" in report.failures[0]
-    assert "the smallest micro-cluster has 1 rows, and 5 are required" in report.failures[1]
+    assert "centroids are the same as a row" in report.failures[0].sentence
+    assert "the smallest micro-cluster has 1 rows, and 5 are required" in report.failures[1].sentence
 
 
-def test_the_audit_warns_of_a_small_difference_to_an_earlier_message() -> None:
+def test_the_audit_refuses_a_small_difference_to_an_earlier_message() -> None:
     rows = with_loners(0)
-    for change, warns in ((Change("2026-01-01", 1, 0), True), (Change("2026-01-01", 30, 2), False), (None, False)):
+    for change, fails in ((Change("2026-01-01", 1, 0), True), (Change("2026-01-01", 30, 2), False), (None, False)):
         report = audit(rows, *parts(rows), change=change, required=5)
-        assert any("only 1 rows came and 0 went" in warning for warning in report.warnings) is warns
+        assert any("only 1 people came and 0 went" in failure.sentence for failure in report.failures) is fails
+    one = Change("2026-01-01", 1, 0)
+    assert not audit(rows, *parts(rows), change=one, required=5, limits=Limits(least_changed=0)).failures
+
+
+def test_the_audit_refuses_more_messages_than_are_allowed() -> None:
+    rows, same = with_loners(0), Change("2026-01-01", 0, 0, messages=3)
+    for most, names in ((3, ["messages"]), (4, []), (None, [])):
+        report = audit(rows, *parts(rows), change=same, required=5, limits=Limits(most_messages=most))
+        assert [failure.name for failure in report.failures] == names
+
+
+def test_every_warning_has_a_name_that_a_policy_can_accept() -> None:
+    rows = with_loners(0)
+    rows[:, 2] = rows[:, 0] > 3.0
+    report = replace(
+        audit(rows, *parts(rows), required=5),
+        membership_auc=0.9,
+        distance_ratio=0.1,
+        dominated=(("x", 1, 2),),
+        constant_columns=(("x", 1),),
+    )
+    assert tuple(warning.name for warning in report.warnings) == WARNINGS
 
 
 def test_the_audit_names_columns_that_are_constant_inside_a_micro_cluster() -> None:
@@ -168,4 +192,4 @@ def test_the_audit_names_columns_that_are_constant_inside_a_micro_cluster() -> N
     summary, labels = summarize(rows, "a", WAY.task, terms=terms)
     report = audit(rows, summary, labels, required=5)
     assert [name for name, _ in report.constant_columns] == ["ill"]
-    assert any("column 'ill' has one and the same value" in warning for warning in report.warnings)
+    assert any("column 'ill' has one and the same value" in warning.sentence for warning in report.warnings)

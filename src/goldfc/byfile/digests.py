@@ -232,15 +232,18 @@ def difference_by_name(kept: Kept, now: Looked, secret: bytes) -> Difference | N
 
 
 def difference_by_rows(kept: Kept, now: Looked, key: Key) -> Difference:
-    """By the columns that were found again; nobody is the same if they are too few to tell rows apart."""
-    matches = found_again(kept, now, key)
+    """By the columns that were found again, measured in the way in which most rows are."""
     nobody = Difference(len(now), len(kept), 0)
-    if not matches:
-        return nobody
+    found = [difference_by(matches, kept, now, key) for matches in found_again(kept, now, key)]
+    return max(found, key=lambda one: one.stayed, default=nobody)
+
+
+def difference_by(matches: Sequence[Match], kept: Kept, now: Looked, key: Key) -> Difference:
+    """By some columns; nobody is the same if they are too few to tell rows apart."""
     old, own = keys_kept(kept, matches), keys_now(now, matches, key)
     values, counts = np.unique(old, return_counts=True)
     if len(matches) < min(len(kept.names), len(now.names)) and 2 * len(values) < len(old):
-        return nobody
+        return Difference(len(own), len(old), 0)
     places = np.minimum(np.searchsorted(values, own), len(values) - 1)
     hits = np.bincount(places[values[places] == own], minlength=len(values))
     stayed = int(np.minimum(hits, counts).sum())
@@ -264,8 +267,11 @@ def keys_now(now: Looked, matches: Sequence[Match], key: Key) -> Numbers:
     return np.concatenate(found)
 
 
-def found_again(kept: Kept, now: Looked, key: Key) -> list[Match]:
-    """Which features of a table are those of a kept one."""
+def found_again(kept: Kept, now: Looked, key: Key) -> list[tuple[Match, ...]]:
+    """Which features are those of a kept table: all in the same units, in the first ones that fit, in the best ones.
+
+    Of few values, some may fit by chance in units that are not theirs; so there is more than one way to see it.
+    """
     sample, (low, high) = sample_of(now.rows, SAMPLE), ends_tried(now.rows)
     tried = {feature: candidates(kept, now, feature, low, high) for feature in range(len(kept.names))}
     wanted = {
@@ -274,13 +280,28 @@ def found_again(kept: Kept, now: Looked, key: Key) -> list[Match]:
         if ways
     }
     shares = shares_found(kept, wanted)
-    best = [(float(share.max()), tried[feature][int(share.argmax())]) for feature, share in shares.items()]
-    taken, matches = set[int](), list[Match]()
-    for share, match in sorted(best, key=lambda one: -one[0]):
-        if share >= FOUND and match.now not in taken:
+    fitting = [
+        [(float(share), match) for share, match in zip(shares[feature], tried[feature], strict=True) if share >= FOUND]
+        for feature in shares
+    ]
+    same = [[one for one in ways if is_as_kept(one[1], kept)][:1] for ways in fitting]
+    first, best = [ways[:1] for ways in fitting], [sorted(ways, key=lambda one: -one[0])[:1] for ways in fitting]
+    return list(filter(None, {one_each(ways): None for ways in (same, first, best)}))
+
+
+def is_as_kept(match: Match, kept: Kept) -> bool:
+    """Whether a feature is measured by the ends of the kept one."""
+    return (match.low, match.high) == (kept.ends.low[match.kept], kept.ends.high[match.kept])
+
+
+def one_each(ways: Sequence[Sequence[tuple[float, Match]]]) -> tuple[Match, ...]:
+    """Of several kept features that would be the same one now, the one that fits best."""
+    taken, found = set[int](), list[Match]()
+    for _, match in sorted((way for one in ways for way in one), key=lambda one: -one[0]):
+        if match.now not in taken:
             taken.add(match.now)
-            matches.append(match)
-    return matches
+            found.append(match)
+    return tuple(found)
 
 
 def candidates(kept: Kept, now: Looked, feature: int, low: FloatArray, high: FloatArray) -> list[Match]:

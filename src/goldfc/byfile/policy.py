@@ -104,9 +104,9 @@ class Policy(Strict):
         least = max(smallest, 2) if self.least_changed is None else self.least_changed
         return Limits(self.most_auc, self.most_tpr, least_changed=least, most_messages=self.most_messages)
 
-    def person_column(self, agreement: Agreement, id_column: str | None = None) -> str | None:
-        """The column that says whose a row is: the site's, or the agreed one, or else whatever tells rows apart."""
-        return self.person or agreement.person_column or id_column or agreement.id_column
+    def person_column(self, agreement: Agreement) -> str | None:
+        """The column that says whose a row is: the site's, or the agreed one."""
+        return self.person or agreement.person_column
 
 
 def policy_beside(data: Path) -> Path:

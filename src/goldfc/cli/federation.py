@@ -166,7 +166,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     say(policy_line(data, policy))
     policy.check(agreement)
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
-    person = policy.person or agreement.person_column
+    person = policy.person_column(agreement)
     with opened_table(data, agreement.columns, id_column, drop=drop, person_column=person) as table:
         for note in table.notes:
             say(note)
@@ -180,11 +180,16 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
             say("Nothing is written (--dry-run).")
             return
         message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
-    if agreement.sealed:
+    say_sent(out, message, draft.ledger, sealed=agreement.sealed)
+
+
+def say_sent(out: Path, message: bytes, ledger: "Ledger", *, sealed: bool) -> None:
+    """What to do with the message, and what stays."""
+    if sealed:
         say(f"{out}: {len(message) / 1000:.1f} kB, signed and sealed: only the server can read it. Hand it over.")
     else:
         say(f"{out}: {len(message) / 1000:.1f} kB. `goldfc inspect` shows it again; hand it to the server.")
-    say(f"{draft.ledger.folder} is private and stays at this site: the next message is compared with this one.")
+    say(f"{ledger.folder} is private and stays at this site: the next message is compared with this one.")
 
 
 def policy_line(data: Path, policy: "Policy") -> str:

@@ -129,7 +129,7 @@ def summarized(site: Site, message: Message) -> Answer:
         raise BadMessage(f"The server's {FILE} is another one than this site's; give all the same.")
     sealed_for_server(b"", site.client, site.agreement, site.key)  # a wrong key is told before any work
     site.policy.check(site.agreement)
-    person = site.policy.person or site.agreement.person_column
+    person = site.policy.person_column(site.agreement)
     with withholding(site), site.table(site.agreement.columns, person) as table:
         draft = draft_summary(table, site.client, site.agreement, site.data, site.policy)
         for finding in (*draft.audit.failures, *draft.audit.warnings):

@@ -8,11 +8,13 @@ import numpy as np
 
 from goldfc.byfile.draft import agreement_text
 from goldfc.byfile.folder import fuse_files
+from goldfc.byfile.policy import POLICY
 from goldfc.byfile.site import draft_summary, label_table, send
 from goldfc.byfile.tables import as_table, read_raw
 from goldfc.flower.job import Job, Status
 from goldfc.flower.simulate import simulate
 from goldfc.protocol.agreement import Agreement, parse_agreement
+from goldfc.protocol.audit import WARNINGS
 from goldfc.protocol.message import Model
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode
@@ -56,6 +58,8 @@ def write_sites(folder: Path, n_nodes: int, n_rows: int) -> Agreement:
     (folder / "tables").mkdir(parents=True)
     text = agreement_text("measured", columns, None)
     (folder / "federation.toml").write_text(text, encoding="utf-8")
+    # Made-up rows have nothing to hide: that members can be guessed is no reason to stay away.
+    (folder / "tables" / POLICY).write_text(f"accept = {list(WARNINGS)}\n", encoding="utf-8")
     for number in range(n_nodes):
         kind = rng.choice(CLUSTERS, 2, replace=False)[rng.integers(0, 2, n_rows)]
         rows = centres[kind] + rng.normal(size=(n_rows, 4))
