@@ -1,0 +1,56 @@
+"""The level `suppressed` before it was attacked: five rows, fine steps, and a covariance whatever the rows."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from goldfc._types import FloatArray
+from goldfc.learning.micro_clusters import diagonal_of
+from goldfc.learning.moments import Moments
+from goldfc.protocol.client import tell
+from goldfc.protocol.finding import Ends, Measured, moments_of, unit_of
+from goldfc.protocol.fusion import OneShot
+from goldfc.protocol.message import Summary
+from goldfc.protocol.privacy import Allowed, groups_of, merge_small
+from goldfc.protocol.rows import as_source
+from goldfc.protocol.terms import Terms
+
+SMALLEST, STEP_OF_SHARES, DIGITS, DECIMALS = 5, 0.01, 4, 6
+TASK = OneShot(rows_each=8).task
+
+
+def told_before(rows: FloatArray, terms: Terms) -> Summary:
+    """What a site would have sent."""
+    source = as_source(rows)
+    plain, labels = tell(source, "a", Allowed(TASK, moments=True), terms)
+    moments = moments_of(source)
+    size = np.bincount(labels)
+    centre = unit_of(moments, "pooled", terms)(plain.centroids)
+    micro, no_ends = Measured(size, plain.centroids), Ends(np.zeros_like(centre), np.ones_like(centre))
+    into = merge_small(groups_of(micro, no_ends, centre, labels), SMALLEST)
+    merged = micro.merged(into)
+    grid = 10.0 ** np.floor(np.log10(moments.scale / 100.0))
+    grid[[number for number, column in enumerate(terms.features) if column.kind != "number"]] = STEP_OF_SHARES
+    residuals = (rows - merged.mean[into[labels]])[:, plain.layout.numbers]
+    return replace(
+        plain,
+        centroids=np.round(merged.mean / grid) * grid,
+        mass=np.maximum(np.floor(merged.size / 5 + 0.5).astype(np.int64), 1) * 5,
+        shape=fine_shape(residuals.T @ residuals / len(rows)) if residuals.shape[1] else None,
+        moments=Moments(5.0 * round(len(rows) / 5), np.round(moments.mean / grid) * grid, keep_digits(moments.squares)),
+        smallest=SMALLEST,
+    )
+
+
+def keep_digits(values: FloatArray) -> FloatArray:
+    """Rounded to so many significant digits."""
+    return np.array([float(f"{value:.{DIGITS - 1}e}") for value in values])
+
+
+def fine_shape(shape: FloatArray) -> FloatArray:
+    """Variances with four digits, correlations with six decimals."""
+    variance = keep_digits(diagonal_of(shape))
+    deviation = np.sqrt(np.where(diagonal_of(shape) > 0.0, diagonal_of(shape), 1.0))
+    correlation = np.round(shape / np.outer(deviation, deviation), DECIMALS) * (1.0 - len(shape) * 10.0**-DECIMALS)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation * np.sqrt(np.outer(variance, variance)))
