@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from goldfc import Model, label
 from goldfc.cli import main
+from goldfc.protocol.keyfile import LOCKED_PREFIX, VARIABLE
 from goldfc.protocol.wire import decode
 from sites import rows_of
 
@@ -168,6 +169,32 @@ def test_sealed_from_end_to_end(here: Path) -> None:
     code, output = run("label", "a/a.csv", *model)
     assert code == 2
     assert "is sealed: it takes federation.toml with the server's key, and --key" in output
+
+
+def test_keygen_overwrites_neither_key(here: Path) -> None:
+    (here / "north.pub").write_text("the old one\n", encoding="utf-8")
+    (here / "south.key").symlink_to("elsewhere")
+    for name, there in (("north", "north.pub"), ("south", "south.key")):
+        code, output = run("keygen", name)
+        assert code == 2
+        assert f"{there} is there already" in output
+    assert (here / "north.pub").read_text(encoding="utf-8") == "the old one\n"
+    assert not (here / "north.key").exists()
+    assert not (here / "south.pub").exists()
+
+
+def test_a_key_may_be_locked_with_a_passphrase(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    asked = CliRunner().invoke(main, ["keygen", "north", "--passphrase"], input="secret\nsecret\n")
+    assert asked.exit_code == 0
+    assert "secret" not in asked.output
+    assert (here / "north.key").read_text(encoding="ascii").startswith(LOCKED_PREFIX)
+    Path("round").mkdir()
+    code, output = run("collect", "round", "--key", "north.key")
+    assert code == 2
+    assert "north.key is locked: say its passphrase when asked, or in the variable GOLDFC_PASSPHRASE" in output
+    monkeypatch.setenv(VARIABLE, "secret")
+    assert "federation.toml cannot be read" in run("collect", "round", "--key", "north.key")[1]
 
 
 def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:

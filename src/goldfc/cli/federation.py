@@ -1,6 +1,8 @@
 """The federation by files, command by command."""
 
 import json
+import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -93,7 +95,8 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
 @main.command()
 @click.argument("name")
 @click.option("--folder", type=A_FILE, default=Path(), help="Where to write it.  [default: here]")
-def keygen(name: str, folder: Path) -> None:
+@click.option("--passphrase", is_flag=True, help="Lock NAME.key with one: GOLDFC_PASSPHRASE, or asked for.")
+def keygen(name: str, folder: Path, passphrase: bool) -> None:
     """Make a pair of keys: NAME.key is private and stays with you, NAME.pub goes into federation.toml."""
     from goldfc.errors import BadSettings
     from goldfc.protocol.envelope import PrivateKey
@@ -105,10 +108,11 @@ def keygen(name: str, folder: Path) -> None:
     except ValueError as error:
         raise BadSettings(f"The name {name!r} {error}.") from error
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
-    if private.exists():
-        raise BadSettings(f"{private} is there already; whoever loses a key cannot open what was sealed for it.")
+    for path in (private, public):
+        if os.path.lexists(path):
+            raise BadSettings(f"{path} is there already; whoever loses a key cannot open what was sealed for it.")
     key = PrivateKey.new()
-    key.write(private)
+    key.write(private, asked_passphrase(again=True) if passphrase else None)
     write_durably(public, f"{key.public.text}\n".encode())
     say(f"{private} is private: keep it. {public} is for {'federation.toml'}:")
     click.echo(f'name = "{name}"\nkey = "{key.public.text}"')
@@ -600,7 +604,17 @@ def read_key(path: Path | None) -> "PrivateKey | None":
     """The key, if one was named."""
     from goldfc.protocol.envelope import PrivateKey
 
-    return None if path is None else PrivateKey.read(path)
+    return None if path is None else PrivateKey.read(path, asked_passphrase)
+
+
+def asked_passphrase(*, again: bool = False) -> str | None:
+    """From the environment, or from a person, if there is one; `again`: she types it twice, so that it is right."""
+    from goldfc.protocol.keyfile import from_environment
+
+    known = from_environment()
+    if known is not None or not (again or sys.stdin.isatty()):
+        return known
+    return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=again, err=True))
 
 
 def show_audit(audit: "Audit") -> None:
