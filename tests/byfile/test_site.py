@@ -1,6 +1,7 @@
 """A site's side: what stays, what leaves, and labels for rows that were or were not summarised."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from goldfc import Model, label
 from goldfc.byfile.folder import fuse_files
+from goldfc.byfile.ondisk import Scratch
 from goldfc.byfile.site import draft_summary, label_table, lines_text, open_model, send
 from goldfc.byfile.tables import Table, as_table, read_raw
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
@@ -204,3 +206,20 @@ def test_a_model_that_nobody_signed_is_refused_where_there_are_keys(tmp_path: Pa
         BadMessage, match=r"global.model does not fit federation.toml: it is of round 3, not of round 4"
     ):
         open_model(body, "global.model", agreement(round=4), "east", None)
+
+
+def test_the_private_folder_is_no_link_and_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what, data, elsewhere = agreement(), site(tmp_path / "east"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "east" / ".goldfc").symlink_to(elsewhere)
+    with pytest.raises(BadSettings, match=r"\.goldfc must be a folder, and no link to one; remove it"):
+        sent_from(data, "east", what)
+    with pytest.raises(BadSettings, match=r"\.goldfc must be a folder, and no link to one; remove it"):
+        Scratch(data)
+    assert list(elsewhere.iterdir()) == []
+    assert not (tmp_path / "east" / "east.summary").exists()
+    (tmp_path / "east" / ".goldfc").unlink()
+    sent_from(data, "east", what)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(BadSettings, match=r"\.goldfc belongs to somebody else"):
+        sent_from(data, "east", what)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.byfile.digests import Digests, Kept, open_kept, row_difference, row_digests, same_digests, write_kept
-from goldfc.byfile.ondisk import PRIVATE_FOLDER, private_folder
+from goldfc.byfile.ondisk import PRIVATE_FOLDER, check_private, private_folder
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
@@ -132,6 +132,7 @@ def keep_digests(draft: Draft, data: Path) -> None:
 
 def all_kept(data: Path) -> Iterator[Kept]:
     """What is kept of all messages that were made beside this data; each can be read until the next one comes."""
+    check_private(data.parent / PRIVATE_FOLDER)
     for path in sorted((data.parent / PRIVATE_FOLDER).glob("*.rows")):
         with open_kept(path) as kept:
             yield kept
@@ -170,7 +171,7 @@ def write_ledger(draft: Draft, data: Path, message: bytes, *, accept_risk: bool)
         "accepted_risk": accept_risk,
     }
     folder = private_folder(data)
-    handle = os.open(folder / LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    handle = os.open(folder / LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "ab") as file:
         file.write(canonical_json(line).encode() + b"\n")
         file.flush()

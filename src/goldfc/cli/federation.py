@@ -392,7 +392,7 @@ def take_in_once(place: "Folder", told: set[tuple[str, str]]) -> "list[Event]":
         events.append(event)
         if (event.file, event.outcome) not in told:
             say(f"{event.outcome}: {event.sentence}")
-        if event.outcome == "waiting":
+        if event.outcome == "waiting" or event.stuck:
             told.add((event.file, event.outcome))
     return events
 
