@@ -8,6 +8,7 @@ import csv
 import hashlib
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.byfile.digests import Digests, Kept, open_kept, row_difference, row_digests, same_digests, write_kept
+from goldfc.byfile.memory import remember
 from goldfc.byfile.ondisk import PRIVATE_FOLDER, check_private, private_folder
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
@@ -33,6 +35,9 @@ from goldfc.protocol.rows import RowSource
 from goldfc.protocol.wire import decode, encode, naming, sync_folder, write_durably, write_pieces_durably
 
 LEDGER = "ledger.jsonl"
+# What spreadsheets take for the beginning of a formula, also after blanks, and in its wide form.
+FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+SIGNED_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 LABEL_COLUMNS = ("cluster", "certainty", "far")
 
 
@@ -80,6 +85,7 @@ def send(
     message = sealed_for_server(encode(draft.summary.to_message()), draft.summary.client, agreement, key)
     keep_digests(draft, data)
     write_ledger(draft, data, message, accept_risk=bool(draft.audit.failures))
+    remember(data, agreement)
     write_durably(out, message)
     return message
 
@@ -240,7 +246,7 @@ class Tally:
 
 
 def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> Tally:
-    """As CSV: all or nothing."""
+    """As CSV: all or nothing, and for its owner alone."""
     tally = Tally()
 
     def pieces() -> Iterator[bytes]:
@@ -249,15 +255,23 @@ def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> Tally:
             tally.add(labels)
             yield lines_text(labels).encode()
 
-    write_pieces_durably(out, pieces())
+    write_pieces_durably(out, pieces(), private=True)
     return tally
 
 
 def header_text(id_name: str) -> str:
     """The first line."""
     text = StringIO()
-    csv.writer(text, lineterminator="\n").writerow([id_name, *LABEL_COLUMNS])
+    csv.writer(text, lineterminator="\n").writerow([as_text(id_name), *LABEL_COLUMNS])
     return text.getvalue()
+
+
+def as_text(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula: what could begin one gets a ' in front, as OWASP advises.
+
+    Numbers with a sign are left as they are.
+    """
+    return f"'{cell}" if FORMULA.match(cell) and not SIGNED_NUMBER.fullmatch(cell) else cell
 
 
 def lines_text(labels: Labels) -> str:
@@ -267,7 +281,7 @@ def lines_text(labels: Labels) -> str:
     for row, cluster, certainty, far in zip(labels.ids, labels.cluster, labels.certainty, labels.far, strict=True):
         sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
         is_far = "" if cluster < 0 else "yes" if far else "no"
-        writer.writerow([row, "" if cluster < 0 else cluster, sure, is_far])
+        writer.writerow([as_text(row), "" if cluster < 0 else cluster, sure, is_far])
     return text.getvalue()
 
 

@@ -32,7 +32,7 @@ FEDERATION_OPTION = click.option(
     "--federation",
     "federation",
     type=A_FILE,
-    help="What was agreed on.  [default: federation.toml here or beside the data, if there]",
+    help="What was agreed on.  [default: federation.toml beside the data or here; must be named if both differ]",
 )
 KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private key, where messages are sealed.")
 ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.  [default: as agreed]")
@@ -207,7 +207,8 @@ def opened_table(
 @click.option("--client", help="The site's name, where the model is sealed.  [default: that of the model file]")
 @ID_OPTION
 @KEY_OPTION
-def label(
+@click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
+def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     data: Path,
     model_file: Path,
     out: Path,
@@ -215,8 +216,10 @@ def label(
     client: str | None,
     id_column: str | None,
     key_file: Path | None,
+    unsigned: bool,
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
+    from goldfc.byfile.memory import check_unsigned
     from goldfc.byfile.site import labels_of, open_model, write_labels
     from goldfc.errors import BadSettings
     from goldfc.protocol.wire import read_message
@@ -228,6 +231,8 @@ def label(
     id_column = id_column or (agreement.id_column if agreement else None)
     name = client or model_file.stem
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
+    if agreement is None or not agreement.sealed:
+        check_unsigned(data, agreement, model.terms.federation, said=unsigned)
     drop = agreement is not None and agreement.missing == "drop"
     with opened_table(data, model.terms.columns, id_column, drop=drop) as table, working("labelling"):
         labels = write_labels(labels_of(table, model), out, id_column or "row")
@@ -530,13 +535,20 @@ def saying_warnings() -> Iterator[None]:
 
 
 def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
-    """The federation file that was named, or one that is here or beside a file."""
+    """The federation file that was named, or one that is beside a file or here; if they differ, neither."""
+    from goldfc.errors import BadSettings
     from goldfc.protocol.agreement import FILE, read_agreement
 
     if federation is not None:
         return read_agreement(federation)
-    found = [path for path in (Path(FILE), beside.parent / FILE) if path.is_file()]
-    return read_agreement(found[0]) if found else None
+    found = [path for path in (beside.parent / FILE, Path(FILE)) if path.is_file()]
+    agreements = [read_agreement(path) for path in found]
+    if len(agreements) > 1 and agreements[0] != agreements[1]:
+        raise BadSettings(
+            f"{found[0]} and {found[1].absolute()} do not say the same; choose one with --federation, and remove the "
+            "one that does not hold."
+        )
+    return agreements[0] if agreements else None
 
 
 def agreement_without_file(
