@@ -121,6 +121,8 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, client:
     decoded = decode(message, source)
     with naming(source):
         model = Model.from_message(decoded)
+        if not model.terms.columns:
+            raise BadMessage("it names no columns, so that no table can be labelled by it")
     if agreement is not None and (difference := agreement.terms.difference(model.terms)):
         raise BadMessage(f"{source} does not fit {FILE}: {difference}; ask for the one that does.")
     return model
