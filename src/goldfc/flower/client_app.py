@@ -34,7 +34,17 @@ from goldfc.byfile.site import (
 from goldfc.byfile.stream import Streamed, open_table
 from goldfc.byfile.tables import Table
 from goldfc.errors import BadMessage, BadSettings, GoldError
-from goldfc.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named, read_question, word_for
+from goldfc.flower.records import (
+    LABEL,
+    SUMMARIZE,
+    AboutRows,
+    Answer,
+    about_rows,
+    fingerprint,
+    named,
+    read_question,
+    word_for,
+)
 from goldfc.protocol.agreement import FILE, Agreement, read_agreement
 from goldfc.protocol.envelope import PrivateKey
 from goldfc.protocol.terms import Column
@@ -77,7 +87,8 @@ def guarded(message: Message, context: Context, work: Callable[[Site, Message], 
     try:
         answer = work(site_of(context.node_config), message)
     except Exception as error:
-        logger.error("goldfc: %s", error, exc_info=None if isinstance(error, GoldError) else error)
+        cause = error.__cause__ if isinstance(error, AboutRows) else error
+        logger.error("goldfc: %s", cause, exc_info=None if isinstance(cause, GoldError) else cause)
         answer = Answer(named(str(context.node_config.get("client", ""))), refusal=word_for(error))
     return Message(answer.to_records(), reply_to=message)
 
@@ -117,7 +128,7 @@ def summarized(site: Site, message: Message) -> Answer:
     if read_question(message, "agreement") != fingerprint(site.agreement):
         raise BadMessage(f"The server's {FILE} is another one than this site's; give all the same.")
     sealed_for_server(b"", site.client, site.agreement, site.key)  # a wrong key is told before any work
-    with site.table(site.agreement.columns) as table:
+    with about_rows(), site.table(site.agreement.columns) as table:
         draft = draft_summary(table, site.client, site.agreement, site.data)
         copy = private_folder(site.data) / f"{site.client}.summary"
         sent = send(draft, site.agreement, site.data, copy, key=site.key, accept_risk=site.accept_risk)
@@ -130,7 +141,7 @@ def labelled(site: Site, message: Message) -> Answer:
     if not isinstance(letter, bytes):
         raise BadMessage("The server's message is none that goldfc sends.")
     model = open_model(letter, "the model", site.agreement, site.client, site.key)
-    with site.table(model.terms.columns) as table:
+    with about_rows(), site.table(model.terms.columns) as table:
         labels = write_labels(labels_of(table, model), site.labels, site.agreement.id_column or "row")
     logger.warning("goldfc: labels of %d rows are written.", labels.rows)
     return Answer(site.client)

@@ -3,11 +3,13 @@
 A refusal crosses as one of a few known words, never as a text: what a site's error says may hold a value of a row.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from goldfc.errors import AuditRefused, BadMessage, BadRows, BadSettings
+from goldfc.errors import AuditRefused, BadMessage, BadRows, BadSettings, GoldError
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.message import canonical_json
 from goldfc.protocol.terms import as_facts, plain_name
@@ -15,11 +17,19 @@ from goldfc.protocol.terms import as_facts, plain_name
 RECORD = "goldfc"
 SUMMARIZE, LABEL = "summarize", "label"
 
-# What a node may say of its refusal, and what that means. More special ones first.
+
+class AboutRows(GoldError):
+    """Something that depends on a site's rows; what it is, is its cause."""
+
+
+# What a node may say of its refusal, and what that means. More special ones first. One word is for all that depends on
+# rows: which of two it was, asked again and again, would tell when a row comes or goes.
+ROWS = "it sends nothing: its table, or what a message would tell of it, is not as it must be; its own log says more"
 REFUSALS: tuple[tuple[type[Exception], str, str], ...] = (
-    (AuditRefused, "audit", "its audit refused: the message would give away too much"),
+    (AboutRows, "rows", ROWS),
+    (AuditRefused, "rows", ROWS),
+    (BadRows, "rows", ROWS),
     (BadMessage, "message", "what it was sent, or would send, does not fit its own federation file"),
-    (BadRows, "rows", "its table cannot be used as it is; its own log says where"),
     (BadSettings, "settings", "its settings are not as they must be; its own log says which"),
     (OSError, "disk", "it could not read or write a file of its own; its own log says which"),
     (Exception, "other", "something went wrong there; its own log says what"),
@@ -30,6 +40,15 @@ SENTENCES = {word: sentence for _, word, sentence in REFUSALS}
 def word_for(error: Exception) -> str:
     """All that may leave of an error."""
     return next(word for kind, word, _ in REFUSALS if isinstance(error, kind))
+
+
+@contextmanager
+def about_rows() -> Iterator[None]:
+    """Whatever goes wrong from the moment on that rows are looked at is refused in one word."""
+    try:
+        yield
+    except Exception as error:
+        raise AboutRows(str(error)) from error
 
 
 def fingerprint(agreement: Agreement) -> str:
