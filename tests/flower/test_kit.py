@@ -237,6 +237,14 @@ def test_a_name_with_dots_is_one_name(tmp_path: Path) -> None:
     assert config["superlink"]["wards.v1.2"]["address"] == "127.0.0.1:8000"
 
 
+def test_the_operators_certificate_is_found_wherever_the_folder_is_put(place: Path) -> None:
+    write_kit(place / "kit", "wards", ["fl.example.org"], ["north"])
+    program(place, "flwr", 'cat "$FLWR_HOME/config.toml"')
+    moved = (place / "kit" / "operator").rename(place / "moved")
+    config = tomllib.loads(started(moved / "register-nodes.sh", place).stdout)
+    assert config["superlink"]["wards"]["root-certificates"] == f"{moved}/ca.crt"
+
+
 @pytest.mark.parametrize(
     "host",
     [

@@ -174,7 +174,7 @@ def write_server(
     ]  # fmt: skip
     write_start(folder, "start-superlink.sh", arguments)
     write_unit(folder, "goldfc-superlink.service", "goldfc SuperLink", "start-superlink.sh", OF_SERVER)
-    write_prepare(folder, OF_SERVER, ("server.key", "server.goldfc.key"))
+    write_prepare(folder, OF_SERVER, ("server.key", "server.goldfc.key"), ("federation.toml",))
     write_durably(folder / "nginx.conf", proxy_text(checked_host(hosts[0]), public_port).encode())
 
 
@@ -229,12 +229,14 @@ default = {json.dumps(name)}
 
 [superlink.{json.dumps(name)}]
 address = "127.0.0.1:{PORT}"
-root-certificates = "ca.crt"
+root-certificates = {json.dumps(str(folder.absolute() / "ca.crt"))}
 """
     write_durably(folder / "config.toml", config.encode())
     lines = [f"flwr supernode register {shlex.quote(f'{node}.pub')} {shlex.quote(name)}" for node in nodes]
-    text = "#!/bin/sh\nset -e\n" + 'cd "$(dirname "$0")"\nexport FLWR_HOME="$PWD"\n' + exports() + "\n".join(lines)
-    write_script(folder / "register-nodes.sh", text + "\n")
+    start = '#!/bin/sh\nset -e\ncd "$(dirname "$0")"\nexport FLWR_HOME="$PWD"\n'
+    # Flower wants a whole path, and the folder may have been moved.
+    here = 'sed -i "s|^root-certificates = .*|root-certificates = \\"$PWD/ca.crt\\"|" config.toml\n'
+    write_script(folder / "register-nodes.sh", start + exports() + here + "\n".join(lines) + "\n")
 
 
 # Where messages are sealed.
