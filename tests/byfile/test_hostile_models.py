@@ -37,19 +37,17 @@ Chance = np.random.Generator
 
 
 def some(rng: Chance, shape: int | tuple[int, ...]) -> FloatArray:
-    """Numbers: all ordinary, all alike, or each of another size."""
+    """Numbers: each of another size, all ordinary, all of one odd size, or all alike."""
     ordinary = rng.normal(size=shape)
-    return [rng.choice(ANY, size=shape), ordinary, ordinary * rng.choice(ANY), np.full(shape, rng.choice(ANY))][
-        int(rng.integers(4))
-    ]
+    kinds = (rng.choice(ANY, size=shape), ordinary, ordinary * rng.choice(ANY), np.full(shape, rng.choice(ANY)))
+    return np.asarray(kinds[int(rng.integers(4))])
 
 
 def positive(rng: Chance, shape: int | tuple[int, ...], most: float) -> FloatArray:
     """The same, above 0."""
-    kinds = POSITIVE[most >= POSITIVE]
-    return [rng.choice(kinds, size=shape), rng.random(shape) + 0.1, np.full(shape, rng.choice(kinds))][
-        int(rng.integers(3))
-    ]
+    sizes = POSITIVE[most >= POSITIVE]
+    kinds = (rng.choice(sizes, size=shape), rng.random(shape) + 0.1, np.full(shape, rng.choice(sizes)))
+    return np.asarray(kinds[int(rng.integers(3))])
 
 
 def covariance(rng: Chance, size: int) -> FloatArray:
