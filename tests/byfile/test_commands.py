@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from goldfc import Model, label
 from goldfc.cli import main
+from goldfc.protocol.keyfile import LOCKED_PREFIX, VARIABLE
 from goldfc.protocol.wire import decode
 from sites import rows_of, write_policy
 
@@ -172,6 +173,69 @@ def test_sealed_from_end_to_end(here: Path) -> None:
     code, output = run("label", "a/a.csv", *model)
     assert code == 2
     assert "is sealed: it takes federation.toml with the server's key, and --key" in output
+    assert {(here / name).stat().st_mode & 0o777 for name in ("round/report.html", "labels.csv")} == {0o600}
+    (here / "federation.toml").unlink()
+    forged = ("--model", "round/global.model", "-o", "labels.csv", "--id-column", "id")
+    code, output = run("label", "a/a.csv", *forged)
+    assert code == 2
+    assert "Nobody signed this model, and messages of this site were sealed; name federation.toml" in output
+    (here / "federation.toml").write_text(re.sub(r"(?ms)^\[server\].*", "", text), encoding="utf-8")
+    code, output = run("label", "a/a.csv", *forged)
+    assert code == 2
+    assert "'wards' were sealed at this site, but federation.toml has no keys" in output
+
+
+def test_a_model_is_taken_without_a_federation_file_only_where_messages_were_made_without_keys(here: Path) -> None:
+    summarize_all()
+    run("fuse", "a.summary", "b.summary", "c.summary", "-k", "3", "-o", "global.model")
+    words = ("--model", "global.model", "-o", "labels.csv", "--id-column", "id")
+    assert run("label", "a/a.csv", *words)[0] == 0
+    shutil.rmtree(here / "a" / ".goldfc")
+    code, output = run("label", "a/a.csv", *words)
+    assert code == 2
+    assert "name the file with --federation, or say --unsigned if you know where the model is from" in output
+    assert run("label", "a/a.csv", *words, "--unsigned")[0] == 0
+
+
+def test_two_federation_files_that_differ_must_be_chosen_from(here: Path) -> None:
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    shutil.copy("federation.toml", "a/federation.toml")
+    words = ("summarize", "a/a.csv", "-o", "a.summary", "--dry-run")
+    assert run(*words)[0] == 0
+    (here / "federation.toml").write_text(
+        (here / "federation.toml").read_text(encoding="utf-8").replace("smallest = 5", "smallest = 2"), encoding="utf-8"
+    )
+    code, output = run(*words)
+    assert code == 2
+    assert f"a/federation.toml and {here / 'federation.toml'} do not say the same; choose one with --feder" in output
+    for federation in ("federation.toml", "a/federation.toml"):
+        assert run(*words, "--federation", federation)[0] == 0
+
+
+def test_keygen_overwrites_neither_key(here: Path) -> None:
+    (here / "north.pub").write_text("the old one\n", encoding="utf-8")
+    (here / "south.key").symlink_to("elsewhere")
+    for name, there in (("north", "north.pub"), ("south", "south.key")):
+        code, output = run("keygen", name)
+        assert code == 2
+        assert f"{there} is there already" in output
+    assert (here / "north.pub").read_text(encoding="utf-8") == "the old one\n"
+    assert not (here / "north.key").exists()
+    assert not (here / "south.pub").exists()
+
+
+def test_a_key_may_be_locked_with_a_passphrase(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    asked = CliRunner().invoke(main, ["keygen", "north", "--passphrase"], input="secret\nsecret\n")
+    assert asked.exit_code == 0
+    assert "secret" not in asked.output
+    assert (here / "north.key").read_text(encoding="ascii").startswith(LOCKED_PREFIX)
+    Path("round").mkdir()
+    code, output = run("collect", "round", "--key", "north.key")
+    assert code == 2
+    assert "north.key is locked: say its passphrase when asked, or in the variable GOLDFC_PASSPHRASE" in output
+    monkeypatch.setenv(VARIABLE, "secret")
+    assert "federation.toml cannot be read" in run("collect", "round", "--key", "north.key")[1]
 
 
 def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:

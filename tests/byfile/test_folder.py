@@ -1,7 +1,11 @@
 """The server's folder: messages are taken in, kept, refused with a reason, and fused."""
 
+import errno
 import os
 import random
+import re
+import shutil
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,15 +16,17 @@ from pydantic import ValidationError
 
 from goldfc import summarize
 from goldfc._types import FloatArray
-from goldfc.byfile.folder import Event, Folder, fuse_files
+from goldfc.byfile.folder import CLAIMED, Event, Folder, claimed_name, fuse_files
 from goldfc.errors import BadMessage, BadSettings, TooFewClients
 from goldfc.protocol.agreement import Agreement, Limits, Site
 from goldfc.protocol.envelope import PrivateKey
 from goldfc.protocol.message import Message, Model, Summary
 from goldfc.protocol.server import pool, shares_of
 from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import decode, encode
+from goldfc.protocol.wire import decode, encode, read_message
 from sites import NAMES, Keys, agreement, bodies, summary_of, write_agreement
+
+NOBODY = 65534
 
 
 def folder_of(path: Path, what: Agreement, key: PrivateKey | None = None) -> Folder:
@@ -406,3 +412,130 @@ def test_a_client_in_other_units_is_left_out_and_named() -> None:
     assert list(left_out) == ["south"]
     assert "times as far as the median client's" in left_out["south"]
     assert delivered[0].clients == ("east", "north", "west")
+
+
+def cannot(patch: pytest.MonkeyPatch, method: str, names: str, number: int) -> None:
+    """Have some files refuse to be renamed, or removed, as in a folder where only owners may."""
+    really = getattr(Path, method)
+
+    def refuse(path: Path, *arguments: object, **options: object) -> object:
+        if re.search(names, path.name) and path.parent.name == "inbox":
+            raise OSError(number, os.strerror(number))
+        return really(path, *arguments, **options)
+
+    patch.setattr(Path, method, refuse)
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EXDEV, errno.EBUSY, errno.EROFS])
+def test_what_cannot_be_taken_out_of_the_inbox_is_named_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    sent = bodies(folder.agreement)
+    put(folder, "a-junk.summary", b"junk")
+    put(folder, "b-good.summary", sent["east"])
+    put(folder, "c-good.summary", sent["north"])
+    cannot(monkeypatch, "rename", "^[ab]-", number)
+    for outcome in ("accepted", "again"):
+        events = {event.file: event for event in take(folder)}
+        assert events["a-junk.summary"].outcome == "rejected"
+        assert events["b-good.summary"].outcome == outcome
+        for name in ("a-junk.summary", "b-good.summary"):
+            assert events[name].stuck
+            assert events[name].sentence.endswith(
+                f"It cannot be taken out of the inbox ({os.strerror(number)}); remove it by hand."
+            )
+    assert folder.status.accepted == ("east", "north")
+    assert sorted(path.name for path in folder.inbox.iterdir()) == ["a-junk.summary", "b-good.summary"]
+    assert list(folder.refused()) == ["a-junk.summary"]
+
+
+@pytest.mark.parametrize(("method", "file"), [("unlink", "good.summary"), ("rename", "junk.summary")])
+def test_what_cannot_be_taken_out_has_its_own_name_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, file: str
+) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    put(folder, "good.summary", bodies(folder.agreement)["east"])
+    put(folder, "junk.summary", b"junk")
+    really = getattr(Path, method)
+
+    def refuse(path: Path, *arguments: object) -> object:
+        if path.name.endswith(CLAIMED) and (method == "unlink" or Path(str(arguments[0])).parent == folder.rejected):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return really(path, *arguments)
+
+    monkeypatch.setattr(Path, method, refuse)
+    events = {event.file: event for event in take(folder)}
+    assert events[file].stuck
+    assert [path.name for path in folder.inbox.iterdir()] == [file]
+    assert folder.status.accepted == ("east",)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root: an inbox in which only owners may remove files")
+def test_a_file_of_somebody_else_in_an_inbox_with_the_sticky_bit_does_not_stop_collect() -> None:
+    shared = Path(tempfile.mkdtemp())  # where another user can go
+    try:
+        shared.chmod(0o755)
+        folder = folder_of(shared / "f", agreement())
+        put(folder, "a-junk.summary", b"junk")
+        put(folder, "b-good.summary", bodies(folder.agreement)["east"])
+        os.chown(folder.inbox / "b-good.summary", NOBODY, NOBODY)
+        folder.inbox.chmod(0o1777)
+        for part in (folder.path, folder.accepted, folder.rejected):
+            os.chown(part, NOBODY, NOBODY)
+        child = os.fork()
+        if not child:  # from here on as nobody, who may not move what root put there
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            events = take(folder)
+            os._exit(0 if [(e.outcome, e.stuck) for e in events] == [("rejected", True), ("accepted", False)] else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert folder.status.accepted == ("east",)
+    finally:
+        shutil.rmtree(shared)
+
+
+@pytest.mark.parametrize("first", ["good", "junk"])
+def test_a_message_that_replaces_another_while_that_is_read_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    sent = bodies(folder.agreement)
+    put(folder, "x.summary", sent["east"] if first == "good" else b"junk")
+
+    def read_and_replace(path: Path) -> bytes:
+        content = read_message(path)
+        path.unlink()
+        put(folder, "x.summary", sent["north"])
+        return content
+
+    with monkeypatch.context() as patch:
+        patch.setattr("goldfc.byfile.folder.read_message", read_and_replace)
+        (event,) = take(folder)
+    assert event.outcome == "waiting"
+    assert "it was replaced; it is looked at again" in event.sentence
+    assert outcomes(take(folder)) == ["accepted"]
+    assert folder.status.accepted == (("east", "north") if first == "good" else ("north",))
+    assert folder.refused() == {}
+
+
+def test_what_was_claimed_by_a_process_that_was_killed_is_looked_at_again(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    sent = bodies(folder.agreement)
+    put(folder, claimed_name("east.summary"), sent["east"])
+    put(folder, claimed_name("n" * 250), sent["north"])
+    events = take(folder)
+    assert outcomes(events) == ["accepted"] * 2
+    assert "east.summary" in {event.file for event in events}
+    assert list(folder.inbox.iterdir()) == []
+
+
+def test_the_lock_does_not_follow_a_link(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    secret = tmp_path / "secret"
+    secret.write_text("secret", encoding="utf-8")
+    (folder.path / ".lock").symlink_to(secret)
+    with pytest.raises(BadSettings, match=r"\.lock cannot be used .* remove it"), folder.locked():
+        pass
+    assert secret.read_text(encoding="utf-8") == "secret"

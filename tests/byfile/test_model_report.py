@@ -96,6 +96,11 @@ def test_the_page_stands_by_itself(model: Model, summaries: list[Summary], path:
         assert "script" not in tags_of(page)
 
 
+def test_the_page_is_for_its_owner_alone(model: Model, path: Path) -> None:
+    page_of(model, path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_names_from_strangers_are_text_and_nothing_else(summaries: list[Summary], path: Path) -> None:
     evil = "<script>alert(1)</script>"
     columns = (

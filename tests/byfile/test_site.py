@@ -1,6 +1,8 @@
 """A site's side: what stays, what leaves, and labels for rows that were or were not summarised."""
 
+import csv
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,18 @@ import pytest
 
 from goldfc import Model, label
 from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.site import draft_summary, label_table, lines_text, open_model, send
+from goldfc.byfile.memory import check_unsigned, remember, remembered
+from goldfc.byfile.ondisk import Scratch
+from goldfc.byfile.site import (
+    LABEL_COLUMNS,
+    Labels,
+    draft_summary,
+    label_table,
+    lines_text,
+    open_model,
+    send,
+    write_labels,
+)
 from goldfc.byfile.tables import Table, as_table, read_raw
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.protocol.agreement import Agreement
@@ -209,3 +222,75 @@ def test_a_model_that_nobody_signed_is_refused_where_there_are_keys(tmp_path: Pa
         BadMessage, match=r"global.model does not fit federation.toml: it is of round 3, not of round 4"
     ):
         open_model(body, "global.model", agreement(round=4), "east", None)
+
+
+def test_the_private_folder_is_no_link_and_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what, data, elsewhere = agreement(), site(tmp_path / "east"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "east" / ".goldfc").symlink_to(elsewhere)
+    with pytest.raises(BadSettings, match=r"\.goldfc must be a folder, and no link to one; remove it"):
+        sent_from(data, "east", what)
+    with pytest.raises(BadSettings, match=r"\.goldfc must be a folder, and no link to one; remove it"):
+        Scratch(data)
+    assert list(elsewhere.iterdir()) == []
+    assert not (tmp_path / "east" / "east.summary").exists()
+    (tmp_path / "east" / ".goldfc").unlink()
+    sent_from(data, "east", what)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(BadSettings, match=r"\.goldfc belongs to somebody else"):
+        sent_from(data, "east", what)
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("+1+1", "'+1+1"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("  =1", "'  =1"),
+        ("\t=1", "'\t=1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("-5", "-5"),
+        ("+4.5", "+4.5"),
+        ("a=b", "a=b"),
+        ("row-1", "row-1"),
+        ("", ""),
+    ],
+)
+def test_no_id_and_no_header_is_a_formula(cell: str, written: str, tmp_path: Path) -> None:
+    labels = Labels((cell,), np.array([0]), np.array([1.0]), np.array([False]))
+    write_labels([labels], tmp_path / "labels.csv", cell)
+    with (tmp_path / "labels.csv").open(encoding="utf-8", newline="") as file:
+        header, row = csv.reader(file)
+    assert header == [written, *LABEL_COLUMNS]
+    assert row == [written, "0", "1.000", "no"]
+
+
+def test_labels_are_for_their_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("row,cluster,certainty,far\n", encoding="utf-8")
+    (tmp_path / "labels.csv").chmod(0o644)
+    labels = Labels(("1",), np.array([0]), np.array([1.0]), np.array([False]))
+    write_labels([labels], tmp_path / "labels.csv", "row")
+    assert (tmp_path / "labels.csv").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_last_message_decides_whether_a_model_must_be_signed(tmp_path: Path) -> None:
+    keys, data = Keys.new(), site(tmp_path / "a")
+    check_unsigned(data, agreement(), "wards", said=False)
+    check_unsigned(data, None, "wards", said=True)
+    with pytest.raises(BadSettings, match="no message of federation 'wards' was made beside this data"):
+        check_unsigned(data, None, "wards", said=False)
+    remember(data, agreement())
+    check_unsigned(data, None, "wards", said=False)
+    remember(data, keys.agreement())
+    with pytest.raises(BadSettings, match=r"'wards' were sealed at this site, but federation.toml has no keys"):
+        check_unsigned(data, agreement(), "wards", said=False)
+    for federation in ("wards", "unnamed", "others"):
+        with pytest.raises(BadSettings, match=r"Nobody signed this model, and messages of this site were sealed"):
+            check_unsigned(data, None, federation, said=False)
+    remember(data, agreement())
+    check_unsigned(data, agreement(), "wards", said=False)
+    (tmp_path / "a" / ".goldfc" / "federations.json").write_text("[1]", encoding="utf-8")
+    with pytest.raises(BadSettings, match=r"federations.json cannot be read"):
+        remembered(data)

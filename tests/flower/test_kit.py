@@ -1,9 +1,16 @@
 """The deployment kit: keys and certificates that fit, scripts that are quiet, and nothing open that should not be."""
 
 import datetime
+import os
+import pwd
+import re
 import shutil
 import ssl
 import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +20,10 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key, l
 
 from goldfc.errors import BadSettings
 from goldfc.flower.kit import QUIET, write_kit
+from sites import Keys, rows_of, write_agreement
+
+NOBODY = pwd.getpwnam("nobody")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root: who is not root runs nothing as somebody else")
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +65,220 @@ def test_private_keys_are_for_their_owner_and_each_folder_has_its_own_only(kit: 
 
 def test_scripts_are_quiet_and_can_be_run(kit: Path) -> None:
     scripts = sorted(kit.rglob("*.sh"))
-    assert len(scripts) == 4
+    assert len(scripts) == 7
     for script in scripts:
-        text = script.read_text(encoding="utf-8")
-        assert all(f"export {variable}={value}\n" in text for variable, value in QUIET.items())
-        assert script.stat().st_mode & 0o777 == 0o700
+        text, starts = script.read_text(encoding="utf-8"), script.name.startswith("start-")
+        if script.name != "prepare.sh":
+            assert all(f"export {variable}={value}\n" in text for variable, value in QUIET.items())
+        assert script.stat().st_mode & 0o777 == (0o755 if starts else 0o700)
         subprocess.run([shutil.which("sh") or "sh", "-n", str(script)], check=True)  # noqa: S603 (only parsed)
 
 
-def test_a_node_is_told_its_name_and_where_its_files_are(kit: Path, tmp_path: Path) -> None:
-    program = tmp_path / "flower-supernode"
-    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
-    program.chmod(0o700)
-    folder = kit / "nodes" / "north"
-    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    told = subprocess.run([folder / "start-supernode.sh"], env=env, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    assert told.splitlines()[1] == "fl.example.org:443"
-    assert told.splitlines()[-1] == (f'client="north" data="{folder}/data.csv" federation="{folder}/federation.toml"')
+def program(folder: Path, name: str, text: str) -> Path:
+    """A program of ours in place of Flower's."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def started(script: Path, programs: Path) -> "subprocess.CompletedProcess[str]":
+    """A script of the kit; as root, so that it has to become somebody else, if the tests are root's."""
+    env = {"PATH": f"{programs}:/usr/sbin:/usr/bin:/bin", "GOLDFC_USER": "nobody"}
+    return subprocess.run([script], env=env, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Where other users can go, too."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_node_is_told_its_name_and_where_its_files_are(place: Path) -> None:
+    write_kit(place / "kit", "wards", ["fl.example.org"], ["north"])
+    program(place, "flower-supernode", 'printf "%s\\n" "$@"')
+    folder = place / "kit" / "nodes" / "north"
+    settings = {"data": "data.csv", "federation": "federation.toml", "labels": "labels/north.labels.csv"}
+    config = 'client="north" ' + " ".join(f'{name}="{folder}/{path}"' for name, path in settings.items())
+    told = started(folder / "start-supernode.sh", place).stdout.splitlines()
+    assert told[1] == "fl.example.org:443"
+    assert told[-1] == config
+    (folder / "site.key").touch()
+    assert started(folder / "start-supernode.sh", place).stdout.splitlines()[-1] == f'{config} key="{folder}/site.key"'
+
+
+@as_root
+def test_nothing_of_the_kit_runs_as_root(place: Path) -> None:
+    write_kit(place / "kit", "wards", ["fl.example.org"], ["north"])
+    (place / "secret").touch(mode=0o600)
+    look = """
+id -u; id -G; sed -n "s/^CapBnd:.0*//p; s/^NoNewPrivs:.//p" /proc/self/status
+cat ../../../secret ../../secret 2> /dev/null && echo read; echo "$HOME"; umask"""
+    for folder, name in (("nodes/north", "supernode"), ("server", "superlink")):
+        program(place, f"flower-{name}", look)
+        done = started(place / "kit" / folder / f"start-{name}.sh", place)
+        user, groups, rights, gains, home, mask = done.stdout.splitlines()
+        assert (user, groups) == (str(NOBODY.pw_uid), str(NOBODY.pw_gid))
+        assert (rights, gains, mask) == ("", "1", "0077")
+        assert Path(home).stat().st_uid == NOBODY.pw_uid
+        shutil.rmtree(home)
+    env = {"PATH": "/usr/sbin:/usr/bin:/bin", "GOLDFC_USER": "goldfc-of-nobody"}
+    script = place / "kit" / "nodes" / "north" / "start-supernode.sh"
+    done = subprocess.run([script], env=env, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 1
+    assert "There is no user goldfc-of-nobody: run ./prepare.sh first." in done.stderr
+
+
+UNTOUCHED = ("data.csv", "federation.toml", "node.key", "site.key", "start-supernode.sh", "new")
+WORK = """
+import os, sys
+from pathlib import Path
+from types import SimpleNamespace
+from goldfc.flower import client_app
+from goldfc.flower.records import fingerprint
+
+def summarized(folder):
+    settings = {"client": "north", "data": f"{folder}/data.csv", "federation": f"{folder}/federation.toml",
+                "labels": f"{folder}/labels/north.labels.csv", "key": f"{folder}/site.key"}
+    site = client_app.site_of(settings)
+    records = {"goldfc": {"agreement": fingerprint(site.agreement)}}
+    return client_app.summarized(site, SimpleNamespace(content=SimpleNamespace(config_records=records)))
+
+rehearsal, folder, uid, gid = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+summarized(rehearsal)  # all modules are loaded then: Python itself may lie where only root can read
+os.setgroups([])
+os.setgid(gid)
+os.setuid(uid)
+print(f"sent {len(summarized(folder).body)} bytes")
+for path in sys.argv[5:]:
+    try:
+        (folder / path).open("ab")
+    except PermissionError:
+        print("cannot write", path)
+"""
+
+
+@as_root
+def test_a_node_does_its_work_as_somebody_who_can_only_read_the_table(place: Path) -> None:
+    keys = Keys.new()
+    write_kit(place / "kit", "wards", ["fl.example.org"], ["north"])
+    node = place / "kit" / "nodes" / "north"
+    write_agreement(node, keys.agreement())
+    rows = [",".join(map(repr, row)) for row in rows_of(1).tolist()]
+    (node / "data.csv").write_text("\n".join(["age,pressure", *rows]) + "\n", encoding="utf-8")
+    keys.clients["north"].write(node / "site.key")
+    for folder in (place / "kit", place / "kit" / "nodes"):
+        folder.chmod(0o755)
+    shutil.copytree(node, place / "rehearsal")
+    env = {"PATH": "/usr/sbin:/usr/bin:/bin", "GOLDFC_USER": "nobody"}
+    subprocess.run([node / "prepare.sh"], env=env, check=True)  # noqa: S603
+    assert [(node / name).stat().st_uid for name in (".", "data.csv", "federation.toml")] == [0, 0, 0]
+    assert (node / "data.csv").stat().st_mode & 0o777 == 0o640
+    assert (node / "site.key").stat().st_mode & 0o777 == 0o400
+    done = subprocess.run(  # noqa: S603 (our own code)
+        [sys.executable, "-c", WORK, place / "rehearsal", node, str(NOBODY.pw_uid), str(NOBODY.pw_gid), *UNTOUCHED],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    sent, *said = done.stdout.splitlines()
+    assert re.fullmatch(r"sent \d{4,} bytes", sent)
+    assert said == [f"cannot write {one}" for one in UNTOUCHED]
+    assert (node / ".goldfc" / "north.summary").is_file()
+
+
+MEASURED = """
+import ctypes, sys
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE: what MemoryDenyWriteExecute asks for, by Linux itself
+    sys.exit(77)
+import numpy as np
+import goldfc.flower.client_app
+from goldfc import OneShot, label, summarize, fuse
+way = OneShot(smallest=5, rows_each=8, starts=2)
+rows = np.random.default_rng(0).normal(size=(400, 4))
+sent = [summarize(rows[n::2], "ab"[n], way.task)[0] for n in range(2)]
+label(rows, fuse(sent, 2, way, np.random.default_rng(0)))
+"""
+
+
+def test_a_nodes_work_needs_no_memory_that_is_both_written_and_run() -> None:
+    done = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode == 77:
+        pytest.skip("this kernel cannot refuse such memory (Linux 6.3 can)")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("folder", "unit"), [("nodes/north", "goldfc-supernode"), ("server", "goldfc-superlink")])
+def test_a_unit_gives_away_little(kit: Path, folder: str, unit: str) -> None:
+    text = (kit / folder / f"{unit}.service").read_text(encoding="utf-8").splitlines()
+    writable = ("labels", ".goldfc") if unit == "goldfc-supernode" else ("state", "rounds")
+    assert "ReadWritePaths=" + " ".join(f"/srv/goldfc/{one}" for one in writable) in text
+    assert {"User=goldfc", "NoNewPrivileges=true", "ProtectSystem=strict", "ProtectHome=true"} < set(text)
+    assert {"PrivateTmp=true", "CapabilityBoundingSet=", "ReadOnlyPaths=/srv/goldfc"} < set(text)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine")
+@pytest.mark.parametrize("unit", ["nodes/north/goldfc-supernode.service", "server/goldfc-superlink.service"])
+def test_systemd_finds_a_unit_hardly_exposed(kit: Path, unit: str) -> None:
+    command = [shutil.which("systemd-analyze") or "", "security", "--offline=true", "--no-pager", str(kit / unit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    found = re.search(r"Overall exposure level for .*: ([0-9.]+)", done.stdout)
+    if found is None:
+        pytest.skip(f"systemd-analyze cannot tell here: {done.stderr.strip()[:200]}")
+    assert float(found[1]) < 2.0, done.stdout
+
+
+def test_a_name_with_dots_is_one_name(tmp_path: Path) -> None:
+    write_kit(tmp_path / "kit", "wards.v1.2", ["fl.example.org"], ["north"])
+    config = tomllib.loads((tmp_path / "kit" / "operator" / "config.toml").read_text(encoding="utf-8"))
+    assert config["superlink"]["default"] == "wards.v1.2"
+    assert config["superlink"]["wards.v1.2"]["address"] == "127.0.0.1:8000"
+
+
+def test_the_operators_certificate_is_found_wherever_the_folder_is_put(place: Path) -> None:
+    write_kit(place / "kit", "wards", ["fl.example.org"], ["north"])
+    program(place, "flwr", 'cat "$FLWR_HOME/config.toml"')
+    moved = (place / "kit" / "operator").rename(place / "moved")
+    config = tomllib.loads(started(moved / "register-nodes.sh", place).stdout)
+    assert config["superlink"]["wards"]["root-certificates"] == f"{moved}/ca.crt"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "fl.example.org;",
+        "a b",
+        "",
+        "x{}",
+        "fl.example.org; return 200",
+        "-a",
+        "a..b",
+        "\u0430.org",
+        "a\n",
+        "fe80::1%eth0",
+    ],
+)
+def test_hosts_that_are_none_are_refused_before_anything_is_written(tmp_path: Path, host: str) -> None:
+    for hosts in ([host], ["fl.example.org", host]):
+        with pytest.raises(BadSettings, match=r"is no name of a host|one network card only"):
+            write_kit(tmp_path / "kit", "wards", hosts, ["north"])
+    assert not (tmp_path / "kit").exists()
+
+
+def test_an_address_of_the_new_kind_is_written_as_urls_have_it(tmp_path: Path) -> None:
+    write_kit(tmp_path / "kit", "wards", ["2001:db8::7"], ["north"])
+    assert "server_name [2001:db8::7];" in (tmp_path / "kit" / "server" / "nginx.conf").read_text(encoding="utf-8")
+    start = (tmp_path / "kit" / "nodes" / "north" / "start-supernode.sh").read_text(encoding="utf-8")
+    assert "--superlink '[2001:db8::7]:443'" in start
+
+
+@pytest.mark.parametrize("nodes", [["north", "north"], ["north", "North"]])
+def test_nodes_that_look_alike_are_refused(tmp_path: Path, nodes: list[str]) -> None:
+    with pytest.raises(BadSettings, match=r"are the same or look alike; rename one of them"):
+        write_kit(tmp_path / "kit", "wards", ["fl.example.org"], nodes)
+    assert not (tmp_path / "kit").exists()
 
 
 def test_operator_calls_are_closed_to_the_network(kit: Path) -> None:

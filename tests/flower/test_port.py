@@ -18,7 +18,7 @@ from flower.fake import FakeGrid, Node, error, real, records, silent
 from flower.loopback import write_site
 from goldfc.byfile.folder import fuse_files
 from goldfc.cli import main
-from goldfc.errors import BadSettings, GoldError, TooFewClients
+from goldfc.errors import AuditRefused, BadMessage, BadSettings, GoldError, TooFewClients
 from goldfc.flower import client_app, server_app
 from goldfc.flower.job import Job, Status
 from goldfc.flower.records import SENTENCES, fingerprint
@@ -238,6 +238,48 @@ def test_a_site_may_accept_the_risk_for_itself(tmp_path: Path) -> None:
     assert status.took_part == ("clones", *NAMES[:2])
 
 
+OF_ROWS = {
+    "all alike": "age,pressure\n" + "30.5,110.25\n" * 60,
+    "too few": "age,pressure\n30.5,110.25\n",
+    "none": "age,pressure\n",
+    "a word": "age,pressure\n30.5,high\n",
+    "outside of the range": "age,pressure\n" + "300.5,110.25\n" * 60,
+    "another header": "weight\n" + "30.5\n" * 60,
+    "no text": "\0",
+}
+
+
+@pytest.mark.parametrize("table", OF_ROWS.values(), ids=OF_ROWS)
+def test_a_refusal_that_depends_on_rows_is_one_word_whatever_it_is(tmp_path: Path, table: str) -> None:
+    data = write_site(tmp_path / "east", 0, WHAT)
+    data.write_text(table, encoding="utf-8")
+    reply = asked_to_summarize(real(data=data, client="east"), WHAT)
+    assert reply == {"client": "east", "body": b"", "refusal": "rows"}
+
+
+@pytest.mark.parametrize(
+    "error", [BadMessage("it"), BadSettings("it"), OSError(28, "full"), MemoryError(), AuditRefused("it")], ids=repr
+)
+def test_whatever_fails_once_rows_are_looked_at_is_the_same_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(client_app, "send", fails)
+    node = real(data=write_site(tmp_path / "east", 0, WHAT), client="east")
+    assert asked_to_summarize(node, WHAT)["refusal"] == "rows"
+    assert f"goldfc: {error}" in caplog.text  # the node's own log still says what it was
+
+
+def asked_to_summarize(node: Node, what: Agreement) -> dict[str, object]:
+    asked = Message(RecordDict({"goldfc": ConfigRecord({"agreement": fingerprint(what)})}), 1, "query.summarize")
+    asked.metadata.__dict__["_message_id"] = "1"
+    reply = node(asked)
+    assert reply is not None
+    return dict(reply.content.config_records["goldfc"])
+
+
 def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad_value = write_site(tmp_path / "secret-value", 0, WHAT)
     bad_value.write_text("age,pressure\n30,SECRET-77\n", encoding="utf-8")
@@ -310,12 +352,8 @@ def test_a_site_with_another_agreement_refuses(tmp_path: Path) -> None:
 def test_a_site_does_not_do_what_the_server_asks_beyond_the_agreement(tmp_path: Path) -> None:
     data = write_site(tmp_path / "east", 0, WHAT)
     node = real(data=data, client="east")
-    lax = agreement(privacy="plain")
-    asked = Message(RecordDict({"goldfc": ConfigRecord({"agreement": fingerprint(lax)})}), 1, "query.summarize")
-    asked.metadata.__dict__["_message_id"] = "1"
-    reply = node(asked)
-    assert reply is not None
-    assert reply.content.config_records["goldfc"] == {"client": "east", "body": b"", "refusal": "message"}
+    reply = asked_to_summarize(node, agreement(privacy="plain"))
+    assert reply == {"client": "east", "body": b"", "refusal": "message"}
 
 
 JUNK: dict[str, Node] = {

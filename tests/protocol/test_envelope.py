@@ -20,11 +20,13 @@ from goldfc.protocol.envelope import (
     Context,
     PrivateKey,
     PublicKey,
+    can_be_of_somebody,
     is_sealed,
     read_cover,
     seal,
     unseal,
 )
+from goldfc.protocol.keyfile import VARIABLE
 from goldfc.protocol.message import canonical_json
 from goldfc.protocol.terms import Column, Terms
 
@@ -44,6 +46,16 @@ SMALL_ORDER = [
     (2**255 - 20).to_bytes(32, "little"),
     (2**255 - 19).to_bytes(32, "little"),
     (2**255 - 18).to_bytes(32, "little"),
+]
+# The same for signatures, and the ways to write these that are too large to be canonical; the sign is a bit of its own.
+SMALL_ORDER_OF_SIGNATURES = [
+    bytes(32),
+    bytes([1]) + bytes(31),
+    (2**255 - 20).to_bytes(32, "little"),
+    (2**255 - 19).to_bytes(32, "little"),
+    (2**255 - 18).to_bytes(32, "little"),
+    bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
+    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
 ]
 
 
@@ -342,6 +354,7 @@ def test_malformed_public_keys_are_refused(text: str) -> None:
 def test_malformed_private_keys_are_refused_without_showing_them(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "ward-a.key"
     path.write_bytes(content)
+    path.chmod(0o600)
     with pytest.raises(BadSettings, match=r"no private key of goldfc|ward-a\.key cannot be read as a key") as caught:
         PrivateKey.read(path)
     assert content[20:60] not in str(caught.value).encode() or not content[20:60]
@@ -357,6 +370,47 @@ def test_a_key_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_public_keys_that_protect_nothing_are_refused(point: bytes) -> None:
     with pytest.raises(BadSettings, match="This public key protects nothing"):
         PublicKey(key_of(bytes(32) + point))
+
+
+@pytest.mark.parametrize("sign", [0, 128])
+@pytest.mark.parametrize("point", SMALL_ORDER_OF_SIGNATURES, ids=lambda point: point.hex()[:8])
+def test_keys_for_signatures_of_small_order_are_refused(point: bytes, sign: int) -> None:
+    sealing = CLIENT.public.parts()[1].public_bytes_raw()
+    with pytest.raises(BadSettings, match="This public key protects nothing"):
+        PublicKey(key_of(point[:31] + bytes([point[31] | sign]) + sealing))
+
+
+def test_every_key_that_is_made_can_be_somebodys() -> None:
+    assert all(can_be_of_somebody(PrivateKey.new().public.parts()[0].public_bytes_raw()) for _ in range(100))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
+def test_a_private_key_that_others_can_read_is_refused(mode: int, tmp_path: Path) -> None:
+    CLIENT.write(path := tmp_path / "ward-a.key")
+    path.chmod(mode)
+    with pytest.raises(BadSettings, match=rf"ward-a.key can be used by others .*mode {mode:o}.* chmod 600 ward-a.key"):
+        PrivateKey.read(path)
+    path.chmod(0o400)
+    assert PrivateKey.read(path) == CLIENT
+
+
+def test_a_locked_key_opens_with_its_passphrase_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    CLIENT.write(path := tmp_path / "ward-a.key", "a passphrase")
+    assert CLIENT.text.removeprefix(PRIVATE_PREFIX) not in path.read_text(encoding="ascii")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert PrivateKey.read(path, lambda: "a passphrase") == CLIENT
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(BadSettings, match=f"ward-a.key is locked: .*{VARIABLE}"):
+        PrivateKey.read(path)
+    monkeypatch.setenv(VARIABLE, "a passphrase")
+    assert PrivateKey.read(path) == CLIENT
+    for text in (path.read_text(encoding="ascii")[:-9], path.read_text(encoding="ascii")[:20]):
+        path.write_text(text, encoding="ascii")
+        with pytest.raises(BadSettings, match="does not open with this passphrase, or is damaged"):
+            PrivateKey.read(path)
+    CLIENT.write(path, "a passphrase")
+    with pytest.raises(BadSettings, match="does not open with this passphrase, or is damaged"):
+        PrivateKey.read(path, lambda: "another")
 
 
 @pytest.mark.parametrize("point", SMALL_ORDER, ids=lambda point: point.hex()[:8])

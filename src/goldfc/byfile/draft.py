@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from goldfc.protocol.terms import Column
 
+# With more columns than this, lines that say what is the default are left out: the file has a largest size.
+MANY_COLUMNS = 500
 HEAD = """\
 # What all sites agree on before anybody sends anything. Everybody uses the same file.
 federation = {name}
@@ -38,11 +40,14 @@ def agreement_text(name: str, columns: Sequence[Column], id_column: str | None) 
     """The file as text."""
     stays = f"id_column = {quoted(id_column)}  # of the sites' tables; it is never in a message" if id_column else ""
     head = HEAD.format(name=quoted(name), id_column=stays or '# id_column = "..."')
-    return "\n".join([head, *map(column_text, columns)])
+    brief = len(columns) > MANY_COLUMNS
+    return "\n".join([head, *(column_text(column, brief=brief) for column in columns)])
 
 
-def column_text(column: Column) -> str:
+def column_text(column: Column, *, brief: bool = False) -> str:
     """One column."""
+    if brief and column.kind == "number":
+        return f"[[columns]]\nname = {quoted(column.name)}\n"
     lines = ["[[columns]]", f"name = {quoted(column.name)}", f"kind = {quoted(column.kind)}"]
     if column.kind == "category":
         lines.append(f"categories = [{', '.join(map(quoted, column.categories))}]  # all that any site may have")

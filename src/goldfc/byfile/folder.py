@@ -13,10 +13,11 @@ It can be killed at any moment: every file is whole or not there, and the next s
 import fcntl
 import os
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -35,17 +36,22 @@ from goldfc.protocol.wire import decode, encode, naming, read_message, sync_fold
 # A message that ends too early may still be on its way; it is looked at again for so many seconds.
 SETTLING = 5.0
 REASON = ".reason.txt"
+# While it is taken out of the inbox, a file has a name that nobody else writes to.
+CLAIMED = ".claimed"
+MOST_BYTES_OF_A_NAME = 200
 
+Stamp = tuple[int, int, int, int]
 Outcome = Literal["accepted", "again", "rejected", "waiting"]
 
 
 @dataclass(frozen=True)
 class Event:
-    """What became of a file in the inbox."""
+    """What became of a file in the inbox; `stuck` is one that could not be taken out of it."""
 
     outcome: Outcome
     file: str
     sentence: str
+    stuck: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,14 @@ class Folder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes out while messages are taken in."""
-        with (self.path / ".lock").open("w") as lock:
+        try:
+            # Through a link, somebody's file would be opened, and kept from her.
+            handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise BadSettings(
+                f"{self.path / '.lock'} cannot be used ({error.strerror}); it must be a plain file of yours: remove it."
+            ) from error
+        with os.fdopen(handle, "r+b") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -180,48 +193,50 @@ class Folder:
         """Judge every file in the inbox; each is on the disk where it belongs before it is spoken of."""
         for left_over in (path for part in (self.accepted, self.rejected) for path in part.glob(".*.part")):
             left_over.unlink()  # by a process that was killed
+        for left_over in self.inbox.glob(f".*{CLAIMED}"):
+            with suppress(OSError):
+                put_back(left_over, self.inbox / old_name(left_over))
         for entry in sorted(self.inbox.iterdir()):
             if entry.name.startswith(".") or entry.suffix in {".part", ".tmp"}:
                 continue
             with suppress(FileNotFoundError):  # somebody took it away
-                yield self._judge(entry)
+                yield self._judge(entry, stamp_of(entry))
 
-    def _judge(self, entry: Path) -> Event:
+    def _judge(self, entry: Path, stamp: Stamp) -> Event:
         if self.closed.is_file():
-            return self._reject(entry, f"{shown(entry.name)}: it came too late, the round is closed.")
+            return self._reject(entry, stamp, f"{shown(entry.name)}: it came too late, the round is closed.")
         try:
             summary, body = read_summary(read_message(entry), entry.name, self.agreement, self._key)
         except BadMessage as error:
             if is_fresh(entry):
                 return Event("waiting", entry.name, f"{error} It is looked at again.")
-            return self._reject(entry, str(error))
-        return self._keep(entry, summary, body)
+            return self._reject(entry, stamp, str(error))
+        return self._keep(entry, stamp, summary, body)
 
-    def _keep(self, entry: Path, summary: Summary, body: bytes) -> Event:
-        place = self.accepted / f"{summary.client}.summary"
+    def _keep(self, entry: Path, stamp: Stamp, summary: Summary, body: bytes) -> Event:
+        place, who = self.accepted / f"{summary.client}.summary", f"{shown(entry.name)}: the summary of"
         if not place.is_file():
             write_durably(place, body, private=self.agreement.sealed)
-            entry.unlink()
-            return Event("accepted", entry.name, f"{shown(entry.name)}: the summary of {summary.client!r} is in.")
+            return settled(Event("accepted", entry.name, f"{who} {summary.client!r} is in."), entry, stamp)
         if place.read_bytes() == body:
-            entry.unlink()
-            return Event(
-                "again",
-                entry.name,
-                f"{shown(entry.name)}: the summary of {summary.client!r} is in already, the very same.",
+            return settled(
+                Event("again", entry.name, f"{who} {summary.client!r} is in already, the very same."), entry, stamp
             )
         return self._reject(
             entry,
+            stamp,
             f"{shown(entry.name)}: client {summary.client!r} has sent another summary before; the first one is kept. "
             "Ask which is right.",
         )
 
-    def _reject(self, entry: Path, reason: str) -> Event:
+    def _reject(self, entry: Path, stamp: Stamp, reason: str) -> Event:
         place = unused(self.rejected / safe_name(entry.name))
         write_durably(place.with_name(place.name + REASON), f"{now()} {reason}\n".encode(errors="replace"))
-        entry.rename(place)
+        event = settled(Event("rejected", entry.name, reason), entry, stamp, place)
+        if event.outcome == "waiting":
+            place.with_name(place.name + REASON).unlink()
         sync_folder(self.rejected)
-        return Event("rejected", entry.name, reason)
+        return event
 
     def summaries(self) -> list[Summary]:
         """All that are in, checked again."""
@@ -252,6 +267,62 @@ class Folder:
             for path in sorted(self.rejected.glob(f"*{REASON}"))
             if path.is_file() and not path.is_symlink()
         }
+
+
+def stamp_of(entry: Path) -> Stamp:
+    """What tells one state of a file from another."""
+    found = entry.lstat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def settled(event: Event, entry: Path, stamp: Stamp, place: Path | None = None) -> Event:
+    """The event, with its file taken out of the inbox: to a place, or removed if there is none.
+
+    What cannot be taken out is named and left there, and what was put there in the meantime stays for the next look.
+    """
+    claimed = entry.with_name(claimed_name(entry.name))
+    try:
+        entry.rename(claimed)
+        if stamp_of(claimed) != stamp:
+            put_back(claimed, entry)
+            return Event("waiting", entry.name, f"{shown(entry.name)}: it was replaced; it is looked at again.")
+        take_out(claimed, place, entry)
+    except FileNotFoundError:
+        if place is not None:
+            raise
+        # What is kept is kept, whoever removed the file.
+    except OSError as error:
+        sentence = f"{event.sentence} It cannot be taken out of the inbox ({error.strerror}); remove it by hand."
+        return replace(event, sentence=sentence, stuck=True)
+    return event
+
+
+def claimed_name(name: str) -> str:
+    """The name of a file while it is taken out; if there is room, its old name is a part of it."""
+    return f".{name if len(os.fsencode(name)) < MOST_BYTES_OF_A_NAME else ''}.{secrets.token_hex(8)}{CLAIMED}"
+
+
+def old_name(claimed: Path) -> str:
+    """The name that a file had before it was claimed."""
+    name, _, token = claimed.name.removesuffix(CLAIMED)[1:].rpartition(".")
+    return name.lstrip(".") or f"{token}.summary"
+
+
+def take_out(claimed: Path, place: Path | None, entry: Path) -> None:
+    """Move or remove it; if that fails, it has its old name again."""
+    try:
+        if place is None:
+            claimed.unlink()
+        else:
+            claimed.rename(place)
+    except OSError:
+        put_back(claimed, entry)
+        raise
+
+
+def put_back(claimed: Path, entry: Path) -> None:
+    """Give it a name again that is looked at, but not that of another file which came in the meantime."""
+    claimed.rename(unused(entry))
 
 
 def is_fresh(entry: Path) -> bool:

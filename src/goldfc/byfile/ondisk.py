@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +24,22 @@ def private_folder(data: Path) -> Path:
 
 
 def made_private(folder: Path) -> Path:
-    """A folder for its owner alone; what is there already must be one, and no link to elsewhere."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink():
-        raise BadSettings(f"{folder} is a link, but what stays at a site must stay there; put a folder in its place.")
+    """A folder for its owner alone."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    check_private(folder)
     return folder
+
+
+def check_private(folder: Path) -> None:
+    """Refuse a folder that somebody else put there: what stays at the site would go to her."""
+    if not os.path.lexists(folder):
+        return
+    found, me = folder.lstat(), os.geteuid()
+    if not stat.S_ISDIR(found.st_mode):
+        raise BadSettings(f"{folder} must be a folder, and no link to one; remove it, and it is made anew.")
+    if me and found.st_uid != me:
+        raise BadSettings(f"{folder} belongs to somebody else; move it away, or work as whom it belongs to.")
 
 
 class Scratch(AbstractContextManager["Scratch"]):

@@ -162,7 +162,7 @@ def write_model_report(
     expected: Sequence[str] = (),
     refused: Mapping[str, str] = {},
 ) -> None:
-    """Render the page and write it.
+    """Render the page and write it, for its owner alone.
 
     With the `summaries` that were fused it tells rows as well. `left_out` are the results without each client,
     `expected` are all who might have taken part, and `refused` says of whom nothing was taken, and why.
@@ -191,7 +191,7 @@ def write_model_report(
             alone=[int(cluster) for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
         )
     )
-    write_durably(path, html.encode(errors="replace"))
+    write_durably(path, html.encode(errors="replace"), private=True)
 
 
 def by_cluster(labels: IntArray, mass: IntArray, n_clusters: int) -> IntArray:

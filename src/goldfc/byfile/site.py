@@ -6,6 +6,7 @@ What a site allows is in its own `policy.toml` (policy.py); what stays there in 
 import csv
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from goldfc._types import FloatArray, IntArray
 from goldfc.byfile.digests import Looked, people_in
 from goldfc.byfile.ledger import Earlier, Fact, Ledger, change_since
+from goldfc.byfile.memory import remember
 from goldfc.byfile.policy import Policy, read_policy
 from goldfc.byfile.stream import Streamed
 from goldfc.byfile.tables import Table
@@ -31,6 +33,9 @@ from goldfc.protocol.message import Model, Summary
 from goldfc.protocol.rows import as_source
 from goldfc.protocol.wire import decode, encode, naming, write_durably, write_pieces_durably
 
+# What spreadsheets take for the beginning of a formula, also after blanks, and in its wide form.
+FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+SIGNED_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 LABEL_COLUMNS = ("cluster", "certainty", "far")
 
 
@@ -124,6 +129,7 @@ def send(
         else:
             ledger.note("sent again", **facts_of(draft, data, message))
         ledger.forget(ledger.older_than(datetime.now(UTC) - timedelta(days=draft.policy.keep_days)), draft.policy)
+        remember(data, agreement)
         if out is not None:
             write_durably(out, message)
     return message
@@ -187,6 +193,8 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, client:
     decoded = decode(message, source)
     with naming(source):
         model = Model.from_message(decoded)
+        if not model.terms.columns:
+            raise BadMessage("it names no columns, so that no table can be labelled by it")
     if agreement is not None and (difference := agreement.terms.difference(model.terms)):
         raise BadMessage(f"{source} does not fit {FILE}: {difference}; ask for the one that does.")
     return model
@@ -248,7 +256,7 @@ class Tally:
 
 
 def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> Tally:
-    """As CSV: all or nothing."""
+    """As CSV: all or nothing, and for its owner alone."""
     tally = Tally()
 
     def pieces() -> Iterator[bytes]:
@@ -257,15 +265,23 @@ def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> Tally:
             tally.add(labels)
             yield lines_text(labels).encode()
 
-    write_pieces_durably(out, pieces())
+    write_pieces_durably(out, pieces(), private=True)
     return tally
 
 
 def header_text(id_name: str) -> str:
     """The first line."""
     text = StringIO()
-    csv.writer(text, lineterminator="\n").writerow([id_name, *LABEL_COLUMNS])
+    csv.writer(text, lineterminator="\n").writerow([as_text(id_name), *LABEL_COLUMNS])
     return text.getvalue()
+
+
+def as_text(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula: what could begin one gets a ' in front, as OWASP advises.
+
+    Numbers with a sign are left as they are.
+    """
+    return f"'{cell}" if FORMULA.match(cell) and not SIGNED_NUMBER.fullmatch(cell) else cell
 
 
 def lines_text(labels: Labels) -> str:
@@ -275,7 +291,7 @@ def lines_text(labels: Labels) -> str:
     for row, cluster, certainty, far in zip(labels.ids, labels.cluster, labels.certainty, labels.far, strict=True):
         sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
         is_far = "" if cluster < 0 else "yes" if far else "no"
-        writer.writerow([row, "" if cluster < 0 else cluster, sure, is_far])
+        writer.writerow([as_text(row), "" if cluster < 0 else cluster, sure, is_far])
     return text.getvalue()
 
 

@@ -1,6 +1,8 @@
 """The federation by files, command by command."""
 
 import json
+import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +35,7 @@ FEDERATION_OPTION = click.option(
     "--federation",
     "federation",
     type=A_FILE,
-    help="What was agreed on.  [default: federation.toml here or beside the data, if there]",
+    help="What was agreed on.  [default: federation.toml beside the data or here; must be named if both differ]",
 )
 KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private key, where messages are sealed.")
 ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.  [default: as agreed]")
@@ -98,7 +100,8 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
 @main.command()
 @click.argument("name")
 @click.option("--folder", type=A_FILE, default=Path(), help="Where to write it.  [default: here]")
-def keygen(name: str, folder: Path) -> None:
+@click.option("--passphrase", is_flag=True, help="Lock NAME.key with one: GOLDFC_PASSPHRASE, or asked for.")
+def keygen(name: str, folder: Path, passphrase: bool) -> None:
     """Make a pair of keys: NAME.key is private and stays with you, NAME.pub goes into federation.toml."""
     from goldfc.errors import BadSettings
     from goldfc.protocol.envelope import PrivateKey
@@ -110,10 +113,11 @@ def keygen(name: str, folder: Path) -> None:
     except ValueError as error:
         raise BadSettings(f"The name {name!r} {error}.") from error
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
-    if private.exists():
-        raise BadSettings(f"{private} is there already; whoever loses a key cannot open what was sealed for it.")
+    for path in (private, public):
+        if os.path.lexists(path):
+            raise BadSettings(f"{path} is there already; whoever loses a key cannot open what was sealed for it.")
     key = PrivateKey.new()
-    key.write(private)
+    key.write(private, asked_passphrase(again=True) if passphrase else None)
     write_durably(public, f"{key.public.text}\n".encode())
     say(f"{private} is private: keep it. {public} is for {'federation.toml'}:")
     click.echo(f'name = "{name}"\nkey = "{key.public.text}"')
@@ -237,7 +241,8 @@ def opened_table(
 @click.option("--client", help="The site's name, where the model is sealed.  [default: that of the model file]")
 @ID_OPTION
 @KEY_OPTION
-def label(
+@click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
+def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     data: Path,
     model_file: Path,
     out: Path,
@@ -245,8 +250,10 @@ def label(
     client: str | None,
     id_column: str | None,
     key_file: Path | None,
+    unsigned: bool,
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
+    from goldfc.byfile.memory import check_unsigned
     from goldfc.byfile.site import labels_of, open_model, write_labels
     from goldfc.errors import BadSettings
     from goldfc.protocol.wire import read_message
@@ -258,6 +265,8 @@ def label(
     id_column = id_column or (agreement.id_column if agreement else None)
     name = client or model_file.stem
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
+    if agreement is None or not agreement.sealed:
+        check_unsigned(data, agreement, model.terms.federation, said=unsigned)
     drop = agreement is not None and agreement.missing == "drop"
     with opened_table(data, model.terms.columns, id_column, drop=drop) as table, working("labelling"):
         labels = write_labels(labels_of(table, model), out, id_column or "row")
@@ -466,7 +475,7 @@ def take_in_once(place: "Folder", told: set[tuple[str, str]]) -> "list[Event]":
         events.append(event)
         if (event.file, event.outcome) not in told:
             say(f"{event.outcome}: {event.sentence}")
-        if event.outcome == "waiting":
+        if event.outcome == "waiting" or event.stuck:
             told.add((event.file, event.outcome))
     return events
 
@@ -604,13 +613,20 @@ def saying_warnings() -> Iterator[None]:
 
 
 def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
-    """The federation file that was named, or one that is here or beside a file."""
+    """The federation file that was named, or one that is beside a file or here; if they differ, neither."""
+    from goldfc.errors import BadSettings
     from goldfc.protocol.agreement import FILE, read_agreement
 
     if federation is not None:
         return read_agreement(federation)
-    found = [path for path in (Path(FILE), beside.parent / FILE) if path.is_file()]
-    return read_agreement(found[0]) if found else None
+    found = [path for path in (beside.parent / FILE, Path(FILE)) if path.is_file()]
+    agreements = [read_agreement(path) for path in found]
+    if len(agreements) > 1 and agreements[0] != agreements[1]:
+        raise BadSettings(
+            f"{found[0]} and {found[1].absolute()} do not say the same; choose one with --federation, and remove the "
+            "one that does not hold."
+        )
+    return agreements[0] if agreements else None
 
 
 def agreement_without_file(
@@ -678,7 +694,17 @@ def read_key(path: Path | None) -> "PrivateKey | None":
     """The key, if one was named."""
     from goldfc.protocol.envelope import PrivateKey
 
-    return None if path is None else PrivateKey.read(path)
+    return None if path is None else PrivateKey.read(path, asked_passphrase)
+
+
+def asked_passphrase(*, again: bool = False) -> str | None:
+    """From the environment, or from a person, if there is one; `again`: she types it twice, so that it is right."""
+    from goldfc.protocol.keyfile import from_environment
+
+    known = from_environment()
+    if known is not None or not (again or sys.stdin.isatty()):
+        return known
+    return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=again, err=True))
 
 
 def show_audit(audit: "Audit") -> None:

@@ -6,7 +6,10 @@ import click
 
 from goldfc.cli.shared import console, main
 
-OF_A_SITE = "for this site: add federation.toml and data.csv (and key=..., if sealed), then start-supernode.sh"
+OF_A_SITE = (
+    "for this site: add federation.toml and data.csv (and site.key, if sealed), prepare.sh once as root, then "
+    "start-supernode.sh"
+)
 
 
 @main.command("flower-kit")
@@ -31,7 +34,10 @@ def flower_kit(folder: Path, name: str, hosts: tuple[str, ...], nodes: tuple[str
     write_kit(folder, name, hosts, nodes, port)
     for part, what in (
         ("ca", "signs certificates: keep it offline"),
-        ("server", "for the machine with the SuperLink: start-superlink.sh, and nginx.conf to let nodes in"),
+        (
+            "server",
+            "for the machine with the SuperLink: prepare.sh once, start-superlink.sh, and nginx.conf to let nodes in",
+        ),
         ("operator", "for whoever starts rounds: register-nodes.sh once, then goldfc federate"),
         *((f"nodes/{node}", OF_A_SITE) for node in nodes),
     ):

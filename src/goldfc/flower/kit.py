@@ -6,6 +6,8 @@ Nobody needs more than her own folder: `server/` is for the machine with the Sup
 
 import datetime
 import ipaddress
+import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +20,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from goldfc.errors import BadSettings
+from goldfc.protocol.terms import alike, look_of_name, shown
 from goldfc.protocol.wire import write_durably
 
 # Where the SuperLink listens, on its own machine only, and where the proxy in front of it lets nodes in.
 PORT, PUBLIC_PORT = 8000, 443
+# Whom programs of the kit run as, unless GOLDFC_USER says otherwise: somebody who owns nothing but a few folders.
+USER = "goldfc"
+# In a node's folder, and in the server's: all that can be written to. The second one of a node is beside its table.
+OF_NODE, OF_SERVER = ("labels", ".goldfc"), ("state", "rounds")
+HOST = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.IGNORECASE
+)
 DAYS_OF_CA, DAYS_OF_SERVER = 3650, 825
 # No telemetry, no look for updates, and nothing installed from a network while a round runs.
 QUIET = {
@@ -107,12 +117,35 @@ def host_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
+def checked_host(host: str) -> str:
+    """A name or an address, as addresses and a proxy's configuration have them; refused if it is neither."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        if HOST.fullmatch(host):
+            return host
+        raise BadSettings(
+            f"{shown(host)[:100]!r} is no name of a host: it must be letters, digits, '-' and '.', or an IP address."
+        ) from None
+    if getattr(address, "scope_id", None):
+        raise BadSettings(f"{shown(host)[:100]!r} is an address on one network card only; name one without '%'.")
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def check_nodes(nodes: Sequence[str]) -> None:
+    """Refuse two nodes that people, or file systems, would take for each other."""
+    if pair := alike(nodes, look_of_name):
+        raise BadSettings(f"Nodes {pair[0]!r} and {pair[1]!r} are the same or look alike; rename one of them.")
+
+
 def write_kit(
     folder: Path, name: str, hosts: Sequence[str], nodes: Sequence[str], public_port: int = PUBLIC_PORT
 ) -> None:
     """All folders. The first of the hosts is how nodes call the server."""
     if folder.exists():
         raise BadSettings(f"{folder} is there already; keys are not made twice. Name another folder.")
+    check_nodes(nodes)
+    public, *_ = [checked_host(host) for host in hosts]
     authority = Authority.new(name, now := datetime.datetime.now(datetime.UTC))
     ca = authority.certificate.public_bytes(Encoding.PEM)
     for part in ("ca", "server", "operator", *(f"nodes/{node}" for node in nodes)):
@@ -121,7 +154,7 @@ def write_kit(
     write_durably(folder / "ca" / "ca.key", private_pem(authority.key), private=True)
     write_server(folder / "server", authority, [*hosts, "localhost", "127.0.0.1"], public_port, now)
     for node in nodes:
-        write_node(folder / "nodes" / node, node, f"{hosts[0]}:{public_port}")
+        write_node(folder / "nodes" / node, node, f"{public}:{public_port}")
         write_durably(folder / "operator" / f"{node}.pub", (folder / "nodes" / node / "node.pub").read_bytes())
     write_operator(folder / "operator", name, nodes)
 
@@ -137,11 +170,12 @@ def write_server(
     arguments = [
         "flower-superlink", "--host", "127.0.0.1", "--port", str(PORT), "--ssl-ca-certfile", "ca.crt",
         "--ssl-certfile", "server.crt", "--ssl-keyfile", "server.key", "--enable-supernode-auth",
-        "--database", "superlink.db",
+        "--database", "state/superlink.db",
     ]  # fmt: skip
     write_start(folder, "start-superlink.sh", arguments)
-    write_unit(folder, "goldfc-superlink.service", "goldfc SuperLink", "start-superlink.sh")
-    write_durably(folder / "nginx.conf", proxy_text(hosts[0], public_port).encode())
+    write_unit(folder, "goldfc-superlink.service", "goldfc SuperLink", "start-superlink.sh", OF_SERVER)
+    write_prepare(folder, OF_SERVER, ("server.key", "server.goldfc.key"), ("federation.toml",))
+    write_durably(folder / "nginx.conf", proxy_text(checked_host(hosts[0]), public_port).encode())
 
 
 def proxy_text(host: str, public_port: int) -> str:
@@ -180,31 +214,84 @@ def write_node(folder: Path, node: str, server: str) -> None:
         "--auth-supernode-private-key", "node.key",
     ]  # fmt: skip
     # Whole paths: the program that works on a message may be started elsewhere.
-    settings = f'client=\\"{node}\\" data=\\"$PWD/data.csv\\" federation=\\"$PWD/federation.toml\\"'
-    write_start(folder, "start-supernode.sh", arguments, f' --node-config "{settings}"')
-    write_unit(folder, "goldfc-supernode.service", f"goldfc SuperNode of {node}", "start-supernode.sh")
+    paths = {"data": "data.csv", "federation": "federation.toml", "labels": f"labels/{node}.labels.csv"}
+    settings = " ".join([f'client=\\"{node}\\"', *(f'{name}=\\"$PWD/{path}\\"' for name, path in paths.items())])
+    write_start(folder, "start-supernode.sh", arguments, f' --node-config "{settings}$key"', KEY_OF_A_SITE)
+    write_unit(folder, "goldfc-supernode.service", f"goldfc SuperNode of {node}", "start-supernode.sh", OF_NODE)
+    write_prepare(folder, OF_NODE, ("node.key", "site.key"), ("data.csv", "federation.toml"))
 
 
 def write_operator(folder: Path, name: str, nodes: Sequence[str]) -> None:
     """For whoever starts rounds, on the machine with the SuperLink."""
     config = f"""\
 [superlink]
-default = "{name}"
+default = {json.dumps(name)}
 
-[superlink.{name}]
+[superlink.{json.dumps(name)}]
 address = "127.0.0.1:{PORT}"
-root-certificates = "ca.crt"
+root-certificates = {json.dumps(str(folder.absolute() / "ca.crt"))}
 """
     write_durably(folder / "config.toml", config.encode())
     lines = [f"flwr supernode register {shlex.quote(f'{node}.pub')} {shlex.quote(name)}" for node in nodes]
-    text = "#!/bin/sh\nset -e\n" + 'cd "$(dirname "$0")"\nexport FLWR_HOME="$PWD"\n' + exports() + "\n".join(lines)
-    write_script(folder / "register-nodes.sh", text + "\n")
+    start = '#!/bin/sh\nset -e\ncd "$(dirname "$0")"\nexport FLWR_HOME="$PWD"\n'
+    # Flower wants a whole path, and the folder may have been moved.
+    here = 'sed -i "s|^root-certificates = .*|root-certificates = \\"$PWD/ca.crt\\"|" config.toml\n'
+    write_script(folder / "register-nodes.sh", start + exports() + here + "\n".join(lines) + "\n")
 
 
-def write_start(folder: Path, name: str, arguments: Sequence[str], more: str = "") -> None:
-    """A script that starts something in its own folder, quietly; `more` is for the shell to read."""
-    text = "#!/bin/sh\n" + 'cd "$(dirname "$0")" || exit 1\n' + exports() + f"exec {shlex.join(arguments)}{more}\n"
-    write_script(folder / name, text)
+# Where messages are sealed.
+KEY_OF_A_SITE = """key=
+[ -e site.key ] && key=" key=\\"$PWD/site.key\\""
+"""
+# Whoever starts it as root, as many do at first, has it run as somebody else with no rights to gain any. What Flower
+# unpacks goes to a folder of its own, and no home is needed.
+UNPRIVILEGED = f"""umask 077
+FLWR_HOME=$(mktemp -d) || exit 1
+export FLWR_HOME HOME="$FLWR_HOME"
+if [ "$(id -u)" = 0 ]; then
+  user=${{GOLDFC_USER:-{USER}}}
+  id -u "$user" > /dev/null 2>&1 || {{ echo "There is no user $user: run ./prepare.sh first." >&2; exit 1; }}
+  chown "$user" "$FLWR_HOME"
+  set -- setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups --no-new-privs --bounding-set=-all \\
+    --inh-caps=-all -- "$@"
+fi
+exec "$@"
+"""
+
+
+def write_start(folder: Path, name: str, arguments: Sequence[str], more: str = "", before: str = "") -> None:
+    """A script that starts something in its own folder, quietly and never as root; `more` is for the shell to read."""
+    start = '#!/bin/sh\ncd "$(dirname "$0")" || exit 1\n'
+    write_script(
+        folder / name, f"{start}{exports()}{before}set -- {shlex.join(arguments)}{more}\n{UNPRIVILEGED}", 0o755
+    )
+
+
+def write_prepare(folder: Path, writable: Sequence[str], keys: Sequence[str], readable: Sequence[str] = ()) -> None:
+    """A script for root, to be run where the folder is to stay: whom it runs as, and what that user may do there."""
+    some = " ".join(shlex.quote(name) for name in readable)
+    text = f"""\
+#!/bin/sh
+# Run once as root, and again whenever a file here is replaced. The folder stays root's: programs can read what they
+# need, and write to {" and ".join(writable)} only.
+set -e
+cd "$(dirname "$0")"
+user=${{GOLDFC_USER:-{USER}}}
+id -u "$user" > /dev/null 2>&1 || useradd --system --no-create-home --home-dir / --shell /usr/sbin/nologin "$user"
+group=$(id -g "$user")
+chown "root:$group" . && chmod 0750 .
+mkdir -p {" ".join(writable)}
+for one in {" ".join(writable)}; do
+  [ ! -L "$one" ] && chown -R -P "$user:$group" "$one" && chmod 0700 "$one"
+done
+for one in ca.crt {some} *.crt *.sh; do
+  if [ -e "$one" ] && [ ! -L "$one" ]; then chown "root:$group" "$one"; chmod u=rwX,g=rX,o= "$one"; fi
+done
+for one in {" ".join(keys)}; do
+  if [ -e "$one" ] && [ ! -L "$one" ]; then chown "$user:$group" "$one"; chmod 0400 "$one"; fi
+done
+"""
+    write_script(folder / "prepare.sh", text)
 
 
 def exports() -> str:
@@ -212,13 +299,48 @@ def exports() -> str:
     return "".join(f"export {variable}={value}\n" for variable, value in QUIET.items())
 
 
-def write_script(path: Path, text: str) -> None:
-    """A file that can be run by its owner."""
+def write_script(path: Path, text: str, mode: int = 0o700) -> None:
+    """A file that can be run, by its owner or by others as well."""
     write_durably(path, text.encode(), private=True)
-    path.chmod(0o700)
+    path.chmod(mode)
 
 
-def write_unit(folder: Path, name: str, title: str, script: str) -> None:
+# A program that a node runs may be a stranger's. It gets the network, the processor, and the paths below.
+SANDBOX = """\
+NoNewPrivileges=true
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=true
+PrivateTmp=true
+PrivateDevices=true
+DevicePolicy=closed
+PrivateUsers=true
+PrivateIPC=true
+KeyringMode=private
+ProtectProc=invisible
+ProtectClock=true
+ProtectHostname=true
+ProtectKernelLogs=true
+ProtectKernelModules=true
+ProtectKernelTunables=true
+ProtectControlGroups=true
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=true
+RestrictRealtime=true
+RestrictSUIDSGID=true
+LockPersonality=true
+MemoryDenyWriteExecute=true
+RemoveIPC=true
+UMask=0077
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
+"""
+
+
+def write_unit(folder: Path, name: str, title: str, script: str, writable: Sequence[str]) -> None:
     """A systemd unit; the folder is to be filled in where it is installed."""
     text = f"""\
 [Unit]
@@ -227,16 +349,20 @@ After=network-online.target
 Wants=network-online.target
 
 [Service]
-# Put this folder to /srv/goldfc, or change the two paths.
+# Put this folder to /srv/goldfc and run its prepare.sh, or change all paths. Programs that are installed in a home
+# cannot be seen from here: install goldfc elsewhere, such as in /opt/goldfc, and say so in PATH.
+User={USER}
+Environment=PATH=/opt/goldfc/bin:/usr/local/bin:/usr/bin:/bin
 WorkingDirectory=/srv/goldfc
 ExecStart=/srv/goldfc/{script}
 Restart=on-failure
 RestartSec=5
-NoNewPrivileges=true
-PrivateTmp=true
-ProtectSystem=strict
-ReadWritePaths=/srv/goldfc
-
+ReadOnlyPaths=/srv/goldfc
+ReadWritePaths={" ".join(f"/srv/goldfc/{one}" for one in writable)}
+# A node needs one server only. With its address here, nothing else can be reached, names excepted:
+# IPAddressDeny=any
+# IPAddressAllow=localhost 192.0.2.1
+{SANDBOX}
 [Install]
 WantedBy=multi-user.target
 """

@@ -1,5 +1,7 @@
 """What all sites agree on before anybody sends anything: one file, `federation.toml`, the same everywhere."""
 
+import re
+import stat
 import tomllib
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,10 +16,29 @@ from goldfc.protocol.client import Part
 from goldfc.protocol.envelope import PublicKey
 from goldfc.protocol.fusion import OneShot, rows_each
 from goldfc.protocol.message import Message, Summary
-from goldfc.protocol.terms import LARGEST_TOLD, Column, Name, Strict, Terms, Text, first_complaint
+from goldfc.protocol.terms import (
+    LARGEST_TOLD,
+    Column,
+    Name,
+    Strict,
+    Terms,
+    Text,
+    alike,
+    first_complaint,
+    look_of_name,
+    shown,
+)
 
 FILE = "federation.toml"
-MOST_BYTES = 2**20
+MOST_BYTES = 64 * 1024
+# Of a key with dots, such as limits.least_clients; a parser of TOML takes the square of their number in memory.
+MOST_PARTS_OF_A_KEY = 8
+# What dots may stand in without making a key longer: texts, of all four kinds, and remarks.
+NO_KEYS = re.compile(
+    r"""\"{3}(?:\\.|[^\\])*?(?:"{3,5}|\\?\Z)|'{3}.*?(?:'{3,5}|\Z)|"(?:\\.|[^"\\\n])*+"?|'[^'\n]*+'?|\#[^\n]*+""",
+    flags=re.DOTALL,
+)
+LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MOST_PARTS_OF_A_KEY}}}")
 # A client whose values spread so many times as far as the median client's has other units, or other intentions.
 FAR_OUT = 10.0
 
@@ -83,9 +104,12 @@ class Agreement(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        names = [site.name for site in self.clients]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"client {twice[0]!r} is there twice")
+        if pair := alike(self.names, look_of_name):
+            raise ValueError(
+                f"client {pair[1]!r} is there twice"
+                if pair[0] == pair[1]
+                else f"clients {pair[0]!r} and {pair[1]!r} look alike; rename one of them"
+            )
         if self.server.key and (without := [site.name for site in self.clients if site.key is None]):
             raise ValueError(f"the server has a key, but client {without[0]!r} has none")
         if self.server.key and not self.clients:
@@ -195,11 +219,12 @@ class Agreement(Strict):
 def read_agreement(path: Path) -> Agreement:
     """From its file, or a sentence that says which line to mend."""
     try:
-        content = path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadSettings(f"{path} is no file; `goldfc init` writes one.")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise BadSettings(f"{path} cannot be read ({error.strerror}); `goldfc init` writes one.") from error
-    if len(content) > MOST_BYTES:
-        raise BadSettings(f"{path.name} has {len(content)} bytes, and {MOST_BYTES} are the limit.")
     try:
         return parse_agreement(content.decode(), path.name)
     except UnicodeDecodeError as error:
@@ -207,13 +232,22 @@ def read_agreement(path: Path) -> Agreement:
 
 
 def parse_agreement(text: str, source: str) -> Agreement:
-    """From its text."""
+    """From its text, which may be a stranger's: what would take long to read is refused before it is read."""
+    if len(text.encode()) > MOST_BYTES:
+        raise BadSettings(
+            f"{source} has more than {MOST_BYTES} bytes, which are the limit; leave out remarks and lines that say "
+            "what is the default, or agree on fewer columns."
+        )
+    if LONG_KEY.search(NO_KEYS.sub("_", text)):
+        raise BadSettings(
+            f"{source} is not as it should be: a key has more than {MOST_PARTS_OF_A_KEY} parts; no setting has."
+        )
     try:
         return Agreement.model_validate(tomllib.loads(text))
     except ValidationError as error:
         raise BadSettings(f"{source} is not as it should be: {first_complaint(error)}.") from error
     except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{source} is no valid TOML: {error}.") from error
+        raise BadSettings(f"{source} is no valid TOML: {shown(str(error))[:300]}.") from error
 
 
 def far_out(summaries: Sequence[Summary]) -> dict[str, str]:

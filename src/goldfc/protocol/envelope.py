@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import Field, ValidationError
 
 from goldfc.errors import BadMessage, BadSettings
+from goldfc.protocol.keyfile import Ask, from_environment, read_key_text, write_key_text
 from goldfc.protocol.message import canonical_json
 from goldfc.protocol.terms import Name, Strict, first_complaint
-from goldfc.protocol.wire import MOST_BYTES, MOST_ENVELOPE_BYTES, naming, parse_json, write_durably
+from goldfc.protocol.wire import MOST_BYTES, MOST_ENVELOPE_BYTES, naming, parse_json
 
 MAGIC = b"goldfc sealed 1\n"
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
@@ -27,6 +28,12 @@ KEY_BYTES, SIGNATURE_BYTES = 32, 64
 PUBLIC_PREFIX, PRIVATE_PREFIX = "goldfc-public-1:", "goldfc-private-1:"
 MOST_CONTEXT_BYTES = 1000
 MOST_SEALED_BYTES = MOST_BYTES + MOST_ENVELOPE_BYTES
+# The field of Ed25519's curve, -x^2 + y^2 = 1 + D x^2 y^2, and the second coordinates of its points of small order.
+# Under such a key one signature fits many messages.
+FIELD = 2**255 - 19
+D = -121665 * pow(121666, -1, FIELD) % FIELD
+OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+SMALL_ORDER = frozenset({0, 1, FIELD - 1, OF_ORDER_8, FIELD - OF_ORDER_8})
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,15 @@ class PublicKey:
     text: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no key, and keys that everybody could open an envelope for."""
-        sealing = self.parts()[1]
+        """Refuse what is no key, and keys that everybody could open an envelope for, or sign with."""
+        signing, sealing = self.parts()
+        nothing = BadSettings("This public key protects nothing: nobody's private key belongs to it.")
+        if not can_be_of_somebody(signing.public_bytes_raw()):
+            raise nothing
         try:
             X25519PrivateKey.generate().exchange(sealing)
         except ValueError as error:
-            raise BadSettings("This public key protects nothing: nobody's private key belongs to it.") from error
+            raise nothing from error
 
     def parts(self) -> tuple[Ed25519PublicKey, X25519PublicKey]:
         """The two keys: to check signatures, and to seal."""
@@ -74,18 +84,27 @@ class PrivateKey:
         return cls(PRIVATE_PREFIX + base64.b64encode(raw).decode())
 
     @classmethod
-    def read(cls, path: Path) -> "PrivateKey":
-        """From its file."""
-        try:
-            key = cls(path.read_text(encoding="ascii").strip())
-        except (OSError, ValueError) as error:
-            raise BadSettings(f"{path.name} cannot be read as a key; `goldfc keygen` makes one.") from error
+    def read(cls, path: Path, ask: Ask = from_environment) -> "PrivateKey":
+        """From its file; `ask` is asked for the passphrase, if it is locked with one."""
+        key = cls(read_key_text(path, ask))
         key.parts()
         return key
 
-    def write(self, path: Path) -> None:
-        """Into a file that only its owner can read."""
-        write_durably(path, f"{self.text}\n".encode(), private=True)
+    def write(self, path: Path, passphrase: str | None = None) -> None:
+        """Into a file that only its owner can read, locked if there is a passphrase."""
+        write_key_text(path, self.text, passphrase)
+
+
+def can_be_of_somebody(point: bytes) -> bool:
+    """Whether this is a point of Ed25519's curve, written in the one way that it is written in, and not of small order.
+
+    x^2 = (y^2 - 1) / (D y^2 + 1), which must be a square: Euler's criterion.
+    """
+    y = int.from_bytes(point, "little") % 2**255
+    if y >= FIELD or y in SMALL_ORDER:
+        return False
+    square = (y * y - 1) * pow(D * y * y + 1, -1, FIELD) % FIELD
+    return pow(square, (FIELD - 1) // 2, FIELD) == 1
 
 
 def split_key(text: str, prefix: str) -> tuple[bytes, bytes]:

@@ -103,7 +103,8 @@ def log_density(model: Model, rows: FloatArray) -> FloatArray:
 def clusters_in(model: Model) -> Clusters:
     """The clusters of a model as densities, around its first centroid."""
     layout = model.layout
-    means, shares = layout.numbers_of(model.centroids), layout.shares_of(model.centroids)
+    # Shares are rounded, so that some may be below 0.
+    means, shares = layout.numbers_of(model.centroids), np.maximum(layout.shares_of(model.centroids), 0.0)
     usual = np.maximum(np.average(shares, axis=0, weights=model.mass), NOTHING)
     mass = model.mass[:, None]
     smooth = (mass * shares + ROWS_BEFORE * usual) / (mass + ROWS_BEFORE)

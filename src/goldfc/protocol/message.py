@@ -39,6 +39,8 @@ LARGEST_MASS = 10**8
 LARGEST_TOTAL = 1e15
 # How far a shape may be from symmetric, and from having no negative variance in any direction: rounding.
 ROUNDING = 1e-9
+# How far a share may be from one that rows can have: what leaves a site is rounded.
+ROUNDING_OF_SHARES = 0.5
 # Numbers below this have fewer digits than others, and are as good as zero.
 FEWER_DIGITS = 1e-290
 # No row has such a likelihood.
@@ -523,6 +525,7 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
             )
         ),
     )
+    yield "shares lie between 0 and 1", lambda: are_shares(model.layout.shares_of(model.centroids))
     yield (
         "variances and reaches are not negative",
         lambda: bool((diagonal_of(model.covariance) > 0.0).all() and (model.reach >= 0.0).all()),
@@ -588,13 +591,18 @@ def is_proposal(proposal: Proposal) -> bool:
     )
 
 
+def are_shares(values: FloatArray) -> bool:
+    """Whether these are shares of rows, up to rounding, which may be coarse."""
+    return bool(((values >= -ROUNDING_OF_SHARES) & (values <= 1.0 + ROUNDING_OF_SHARES)).all())
+
+
 def could_be_of_rows(moments: Moments) -> bool:
     """Whether there are rows with such means and spreads; M2 is a sum over many rows."""
     means, squares = np.abs(moments.mean), moments.squares
     return bool(
         moments.count > 0.0
         and (means <= LARGEST_VALUE).all()
-        and ((squares >= 0.0) & (squares <= 10.0 * LARGEST_VALUE**2 * max(1.0, moments.count))).all()
+        and ((squares >= 0.0) & (squares <= 10.0 * LARGEST_VALUE**2 * moments.count)).all()
     )
 
 

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections import Counter
+import unicodedata
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -16,6 +17,12 @@ from goldfc.learning.micro_clusters import Layout
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 MOST_FEATURES = 4096
 MOST_CATEGORIES = 1000
+# Printable by Python's rules, and yet nothing to see: fillers, joiners, variation selectors, the empty Braille pattern.
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# Signs of names that are easily taken for each other, all as one of them.
+TAKEN_FOR = str.maketrans({"0": "o", "1": "l", "i": "l", ".": "-", "_": "-"})
 
 
 def shown(text: str) -> str:
@@ -27,6 +34,11 @@ def plain_text(text: str) -> str:
     """A text that a person can read: nothing that is invisible or turns the direction of writing."""
     if not text.isprintable() or text.strip() != text:
         raise ValueError("must be printable, without blanks at either end")
+    if INVISIBLE.search(text):
+        raise ValueError("must have no signs that cannot be seen; type it anew")
+    # Otherwise two texts could look the same and be different, such as an accent in one sign and in two.
+    if not unicodedata.is_normalized("NFC", text):
+        raise ValueError("must be written in Unicode's normal form C; type it anew")
     return text
 
 
@@ -35,6 +47,26 @@ def plain_name(text: str) -> str:
     if not re.fullmatch(NAME, text):
         raise ValueError("must be letters, digits, '.', '_' or '-', at most 64, and begin with a letter or digit")
     return text
+
+
+def look_of_name(name: str) -> str:
+    """What a name looks like at a glance: the same for two that people, or file systems, take for each other."""
+    return name.casefold().translate(TAKEN_FOR).replace("rn", "m").replace("vv", "w")
+
+
+def look_of_text(text: str) -> str:
+    """The same for texts that differ in how their signs are set only, such as wide letters and raised digits."""
+    return unicodedata.normalize("NFKC", text)
+
+
+def alike(texts: Iterable[str], look: Callable[[str], str]) -> tuple[str, str] | None:
+    """The first two that look alike, if any do."""
+    seen = dict[str, str]()
+    for text in texts:
+        if (own := look(text)) in seen:
+            return seen[own], text
+        seen[own] = text
+    return None
 
 
 Name = Annotated[str, AfterValidator(plain_name)]
@@ -103,9 +135,12 @@ class Terms(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        counts = Counter(column.name for column in self.columns)
-        if twice := [name for name, count in counts.items() if count > 1]:
-            raise ValueError(f"column {twice[0]!r} is there twice")
+        if pair := alike((column.name for column in self.columns), look_of_text):
+            raise ValueError(
+                f"column {pair[1]!r} is there twice"
+                if pair[0] == pair[1]
+                else f"columns {pair[0]!r} and {pair[1]!r} look alike; rename one of them"
+            )
         if self.n_features > MOST_FEATURES:
             raise ValueError(f"the columns become {self.n_features} features; at most {MOST_FEATURES} are possible")
         return self
