@@ -250,14 +250,20 @@ class Crowd:
 def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd, steps: Steps) -> Summary:
     """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
     grid = steps.of_means(crowd.of_each)
-    centroids = not_all_or_none(to_grid(summary.centroids, grid), grid, summary.terms)
+    limits = limits_of(summary.terms, rows.shape[1])
+    centroids = np.clip(to_grid(summary.centroids, grid), *limits.T)
     return replace(
         summary,
-        centroids=off_the_rows(centroids, rows, grid, summary.terms),
+        centroids=off_the_rows(not_all_or_none(centroids, grid, summary.terms), rows, grid, limits),
         mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
         shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all),
         moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps),
     )
+
+
+def limits_of(terms: Terms, n_features: int) -> FloatArray:
+    """Between which values every feature must lie."""
+    return np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * n_features)
 
 
 def not_all_or_none(centroids: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
@@ -270,14 +276,13 @@ def not_all_or_none(centroids: FloatArray, grid: FloatArray, terms: Terms) -> Fl
     return told
 
 
-def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms: Terms) -> FloatArray:
+def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, limits: FloatArray) -> FloatArray:
     """Centroids that happen to lie on a row, moved to the nearest free point of their grid.
 
     Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. Where rows fill the grid
     around them they go half a step aside.
     """
     moved = centroids.copy()
-    limits = np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * rows.shape[1])
     on_rows = np.flatnonzero(equals_a_row(centroids, rows, grid))
     nearby = [
         (number, place)
