@@ -485,11 +485,15 @@ def test_a_file_of_somebody_else_in_an_inbox_with_the_sticky_bit_does_not_stop_c
             os.chown(part, NOBODY, NOBODY)
         child = os.fork()
         if not child:  # from here on as nobody, who may not move what root put there
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            events = take(folder)
-            os._exit(0 if [(e.outcome, e.stuck) for e in events] == [("rejected", True), ("accepted", False)] else 1)
+            as_wanted = False
+            try:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                found = [(event.outcome, event.stuck) for event in take(folder)]
+                as_wanted = found == [("rejected", True), ("accepted", False)]
+            finally:
+                os._exit(0 if as_wanted else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert folder.status.accepted == ("east",)
     finally:
