@@ -257,7 +257,7 @@ def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd
         centroids=off_the_rows(not_all_or_none(centroids, grid, summary.terms), rows, grid, limits),
         mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
         shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all),
-        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps),
+        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, limits),
     )
 
 
@@ -336,10 +336,10 @@ def coarse_counts(counts: NDArray[np.generic], smallest: int = 1) -> IntArray:
     return np.maximum(nearest, math.ceil(smallest / MULTIPLE)) * MULTIPLE
 
 
-def coarse_moments(moments: Moments, n_people: int, steps: Steps) -> Moments:
+def coarse_moments(moments: Moments, n_people: int, steps: Steps, limits: FloatArray) -> Moments:
     """Mean and variance of every column, each in its steps."""
     count = float(coarse_counts(np.array([moments.count]))[0])
-    mean = to_grid(moments.mean, steps.finest(n_people))
+    mean = np.clip(to_grid(moments.mean, steps.finest(n_people)), *limits.T)
     return Moments(count, mean, coarse_variances(moments.variance, n_people) * count)
 
 
