@@ -77,10 +77,10 @@ def alike(
     if task.smallest > 1 and len(summary.centroids) == 1:
         allowed = replace(Allowed.one_mean(task, n_people), moments=summary.moments is not None)
     elif task.smallest > 1:
-        # At least two, as there were before.
-        smallest = min(summary.smallest, n_people // 4)
-        allowed = replace(allowed, task=replace(stricter(task, summary.smallest), smallest=smallest))
-        allowed = replace(allowed, task=replace(allowed.task, rows_each=min(allowed.task.rows_each, n_people // 2)))
+        larger = stricter(task, summary.smallest)
+        # At least two micro-clusters, as there were before.
+        smallest, rows_each = min(larger.smallest, n_people // 4), min(larger.rows_each, n_people // 2)
+        allowed = replace(allowed, task=replace(larger, smallest=smallest, rows_each=rows_each))
     return tell(source, summary.client, allowed, summary.terms, people, steps)[0]
 
 
@@ -96,8 +96,9 @@ def tell(
     task, moments, n_people = allowed.task, moments_of(source), count_people(source, people)
     to_unit = unit_of(moments, task.scaling, terms)
     labels = find(source, to_unit, task, n_people)
-    micro, grid = measure(source, labels), steps_of(source, moments, terms, steps)
+    micro = measure(source, labels)
     if task.smallest > 1:
+        grid = steps_of(source, moments, terms, steps)
         ends = ends_of(source, labels, grid.finest(n_people))
         into = merge_small(groups_of(micro, ends, to_unit(micro.mean), labels, people), task.smallest)
         labels, micro = renamed(labels, into), micro.merged(into)

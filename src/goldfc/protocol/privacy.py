@@ -99,7 +99,8 @@ def directions_of(rows: FloatArray) -> float:
     trace, squares = float(np.trace(product)) ** 2, float((product**2).sum())
     if trace == 0.0:
         return 1.0
-    return float(trace / max(squares - trace / len(rows), trace / rows.shape[1]))
+    # Rounded: the last digits of a product may depend on the number of threads.
+    return round(trace / max(squares - trace / len(rows), trace / rows.shape[1]), 6)
 
 
 def free_features(moments: Moments, terms: Terms) -> int:
