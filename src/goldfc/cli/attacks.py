@@ -33,6 +33,10 @@ def attacks_command(targets: int, names: tuple[str, ...], quick: bool, jobs: int
         for row in all_rows(targets, jobs, sizes, names):
             rows.append(row)
             bar.advance(bar.task_ids[0])
+    found = [row for row in rows if row is not None]
+    if out is not None:  # before anything else is done: it took long
+        (out / "attacks").mkdir(parents=True, exist_ok=True)
+        (out / "attacks" / "rows.jsonl").write_text("".join(f"{row.to_json()}\n" for row in found), encoding="utf-8")
     splits, families = ((), ()) if quick else (TEN, tuple(family.name for family in FAMILIES))
     with progress_bar("prices", len(splits) + len(families)) as bar:
         prices = []
@@ -40,13 +44,10 @@ def attacks_command(targets: int, names: tuple[str, ...], quick: bool, jobs: int
             prices.append(price)
             bar.advance(bar.task_ids[0])
     claims, claims_rows = claims_before_and_after(10 if not quick else 2)
-    found = [row for row in rows if row is not None]
     results = Results(found, claims, claims_rows, prices[: len(splits)], prices[len(splits) :])
     page = as_markdown(results, command_line())
     if out is None:
         click.echo(page)
         return
-    (out / "attacks").mkdir(parents=True, exist_ok=True)
     (out / "attacks" / "README.md").write_text(page, encoding="utf-8")
-    (out / "attacks" / "rows.jsonl").write_text("".join(f"{row.to_json()}\n" for row in found), encoding="utf-8")
     console.print(f"{out / 'attacks' / 'README.md'} is written.")

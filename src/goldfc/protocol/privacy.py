@@ -100,7 +100,7 @@ def directions_of(rows: FloatArray) -> float:
     if trace == 0.0:
         return 1.0
     # Rounded: the last digits of a product may depend on the number of threads.
-    return round(trace / max(squares - trace / len(rows), trace / rows.shape[1]), 6)
+    return float(round(trace / max(squares - trace / len(rows), trace / rows.shape[1]), 6))
 
 
 def free_features(moments: Moments, terms: Terms) -> int:

@@ -1,5 +1,6 @@
 """What the level costs: the ARI of the same federations without it, and with it."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from warnings import catch_warnings, simplefilter
@@ -27,7 +28,10 @@ WITHOUT, WITH = OneShot(mass_cap=1.0), OneShot(smallest=5, rows_each=rows_each(5
 
 @dataclass(frozen=True)
 class Price:
-    """The ARI of all rows, without and with the level; sites that it refuses are labelled, but do not take part."""
+    """The ARI of all rows, without and with the level (nan: it refuses all sites).
+
+    Sites that it refuses are labelled, but do not take part.
+    """
 
     name: str
     without: float
@@ -85,6 +89,8 @@ def score(federation: Federation, way: OneShot, seed: int) -> tuple[float, int]:
             sent.append(summarize(rows, str(site), way.task, terms=federation.terms)[0])
         except BadRows:
             refused += 1
+    if not sent:
+        return math.nan, refused
     with catch_warnings():
         simplefilter("ignore")  # fewer clusters than asked for are part of the price
         there = federation.truth >= 0
