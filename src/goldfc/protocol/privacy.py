@@ -250,24 +250,43 @@ class Crowd:
 def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd, steps: Steps) -> Summary:
     """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
     grid = steps.of_means(crowd.of_each)
-    centroids = not_all_or_none(to_grid(summary.centroids, grid), grid, summary.terms)
+    centroids = told_means(summary.centroids, grid, summary.terms)
     return replace(
         summary,
         centroids=off_the_rows(centroids, rows, grid, summary.terms),
         mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
         shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all),
-        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps),
+        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, summary.terms),
     )
+
+
+def told_means(means: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
+    """Rounded, inside what is possible; shares of what is sensitive are neither 0 nor 1."""
+    return not_all_or_none(to_grid_inside(means, grid, limits_of(terms, means.shape[1])), grid, terms)
+
+
+def limits_of(terms: Terms, n_features: int) -> FloatArray:
+    """Between which values the means of every feature lie (down: features)."""
+    return np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * n_features)
+
+
+def to_grid_inside(values: FloatArray, grid: FloatArray, limits: FloatArray) -> FloatArray:
+    """The nearest points of the grid that are possible; the nearer limit, where the grid has none."""
+    low, high = limits.T
+    with np.errstate(over="ignore"):
+        inside = np.clip(np.round(values / grid), np.ceil(low / grid - 1e-9), np.floor(high / grid + 1e-9)) * grid
+    return np.asarray(np.clip(inside, low, high))
 
 
 def not_all_or_none(centroids: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
     """Shares of what is sensitive are told as neither 0 nor 1: the next step stands for both."""
-    told = centroids.copy()
-    for number, column in enumerate(terms.features):
-        if column.sensitive and column.kind != "number":
-            step = np.minimum(grid[:, number], 0.5)
-            told[:, number] = np.clip(told[:, number], step, 1.0 - step)
-    return told
+    step = np.minimum(grid, 0.5)
+    return np.where(hidden_shares(terms, centroids.shape[1]), np.clip(centroids, step, 1.0 - step), centroids)
+
+
+def hidden_shares(terms: Terms, n_features: int) -> NDArray[np.bool_]:
+    """Which features are shares of what is sensitive."""
+    return np.array([one.sensitive and one.kind != "number" for one in terms.features] or [False] * n_features)
 
 
 def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms: Terms) -> FloatArray:
@@ -277,7 +296,7 @@ def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms
     around them they go half a step aside.
     """
     moved = centroids.copy()
-    limits = np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * rows.shape[1])
+    limits = limits_of(terms, rows.shape[1])
     on_rows = np.flatnonzero(equals_a_row(centroids, rows, grid))
     nearby = [
         (number, place)
@@ -331,11 +350,14 @@ def coarse_counts(counts: NDArray[np.generic], smallest: int = 1) -> IntArray:
     return np.maximum(nearest, math.ceil(smallest / MULTIPLE)) * MULTIPLE
 
 
-def coarse_moments(moments: Moments, n_people: int, steps: Steps) -> Moments:
+def coarse_moments(moments: Moments, n_people: int, steps: Steps, terms: Terms) -> Moments:
     """Mean and variance of every column, each in its steps."""
     count = float(coarse_counts(np.array([moments.count]))[0])
-    mean = to_grid(moments.mean, steps.finest(n_people))
-    return Moments(count, mean, coarse_variances(moments.variance, n_people) * count)
+    mean = told_means(moments.mean[None], steps.finest(n_people)[None], terms)[0]
+    variance = coarse_variances(moments.variance, n_people)
+    # That of a share follows from it; told by itself it could say that all are alike.
+    hidden = hidden_shares(terms, len(mean))
+    return Moments(count, mean, np.where(hidden, mean * (1.0 - mean), variance) * count)
 
 
 def coarse_variances(variances: FloatArray, n_people: int) -> FloatArray:
