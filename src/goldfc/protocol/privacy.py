@@ -290,34 +290,36 @@ def hidden_shares(terms: Terms, n_features: int) -> NDArray[np.bool_]:
 
 
 def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms: Terms) -> FloatArray:
-    """Centroids that happen to lie on a row, moved to the nearest free point of their grid.
+    """Centroids that happen to lie on a row, moved to a free point of their grid beside them.
 
     Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. Where rows fill the grid
-    around them they go half a step aside.
+    around them they go less than a step aside.
     """
-    moved = centroids.copy()
-    limits = limits_of(terms, rows.shape[1])
     on_rows = np.flatnonzero(equals_a_row(centroids, rows, grid))
+    if not len(on_rows):
+        return centroids
+    moved, limits, grain = centroids.copy(), limits_of(terms, rows.shape[1]), grain_of(sample_of(rows, SAMPLE))
     nearby = [
         (number, place)
         for number in on_rows
-        for place in around(centroids[number], grid[number])
+        for place in around(centroids[number], grid[number], grain)
         if inside(place, limits)
     ]
     if nearby:
-        taken = equals_a_row(np.array([place for _, place in nearby]), rows, grid[[number for number, _ in nearby]])
+        finest = np.broadcast_to(grid.min(axis=0), (len(nearby), rows.shape[1]))
+        taken = equals_a_row(np.array([place for _, place in nearby]), rows, finest)
         for number, place in reversed([one for one, is_taken in zip(nearby, taken, strict=True) if not is_taken]):
-            moved[number] = place  # the nearest last, so that it stays
+            moved[number] = place  # the first one last, so that it stays
     return moved
 
 
-def around(point: FloatArray, grid: FloatArray) -> Iterator[FloatArray]:
-    """Places one, two and three steps from a point of the grid, up or down in one feature; then half a step."""
-    for steps in (1.0, 2.0, 3.0, 0.5):
-        for feature, step in enumerate(grid):
+def around(point: FloatArray, grid: FloatArray, grain: FloatArray) -> Iterator[FloatArray]:
+    """Places beside a point, up or down in one feature: by a step, by a part of it, and at last between the rows."""
+    for apart in (grid, 0.5 * grid, 0.25 * grid, 0.5 * np.minimum(grain, grid)):
+        for feature, aside in enumerate(apart):
             for sign in (1.0, -1.0):
                 place = point.copy()
-                place[feature] += sign * steps * step
+                place[feature] += sign * aside
                 yield place
 
 
