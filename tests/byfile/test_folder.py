@@ -364,12 +364,29 @@ def test_a_site_must_tell_what_was_agreed_and_nothing_else() -> None:
     what = agreement()
     summary, _ = summary_of(0, "east", what)
     message = summary.to_message()
+    less = {name: array for name, array in message.arrays.items() if name != "mass"}
+    with pytest.raises(BadMessage, match="must tell its mass, as agreed"):
+        what.read_summary(Message(message.kind, less, message.facts))
+    with pytest.raises(BadMessage, match="must tell its moments, as agreed"):
+        what.read_summary(replace(summary, moments=None).to_message())
+    columns = (Column(name="age", range=(0.0, 120.0)), Column(name="pressure", range=(0.0, 300.0)))
+    ranged = agreement(scaling="ranges", columns=columns)
+    with pytest.raises(BadMessage, match="must not tell its moments, as agreed"):
+        ranged.read_summary(replace(summary, terms=ranged.terms).to_message())
     for part in ("mass", "shape"):
-        arrays = {name: array for name, array in message.arrays.items() if name != part}
-        with pytest.raises(BadMessage, match=f"must tell its {part}, as agreed"):
-            what.read_summary(Message(message.kind, arrays, message.facts))
         with pytest.raises(BadMessage, match=f"must not tell its {part}, as agreed"):
             agreement(withhold=(part,)).read_summary(message)
+
+
+def test_a_site_with_few_rows_may_tell_less() -> None:
+    what = agreement()
+    summary, _ = summary_of(0, "east", what)
+    assert summary.mass is not None
+    assert what.read_summary(replace(summary, shape=None).to_message()).shape is None
+    one = replace(
+        summary, centroids=summary.centroids[:1], mass=summary.mass.sum(keepdims=True), shape=None, moments=None
+    )
+    assert what.read_summary(one.to_message()).moments is None
 
 
 def test_of_two_sites_the_larger_counts_no_more_than_the_smaller() -> None:

@@ -42,7 +42,7 @@ def test_without_a_file_there_are_the_defaults(tmp_path: Path) -> None:
     policy = read_policy(tmp_path / "data.csv")
     assert policy == Policy()
     assert (policy.smallest, policy.least_sites, policy.most_messages, policy.days) == (5, 3, 12, 365)
-    assert (policy.most_auc, policy.most_tpr, policy.keep_days) == (0.65, 0.05, 365)
+    assert (policy.most_auc, policy.most_tpr, policy.keep_days) == (0.7, 0.1, 365)
 
 
 def test_a_policy_comes_from_beside_the_data_and_not_from_where_one_stands(
@@ -102,10 +102,10 @@ def test_a_persons_column_cannot_be_learned_from(tmp_path: Path) -> None:
 
 def test_the_limits_of_the_audit_are_the_sites_own(tmp_path: Path) -> None:
     data, what = site(tmp_path / "a"), agreement()
-    for line, warned in (("most_auc = 0.0", True), ("most_auc = 1.0", False)):
+    for line, refused in (("most_auc = 0.0", True), ("most_tpr = 0.0", True), ("most_auc = 1.0", False)):
         write_policy(data.parent, line)
-        found = draft_summary(table_of(data, what), "east", what, data).audit.warnings
-        assert ("membership" in [warning.name for warning in found]) is warned
+        found = draft_summary(table_of(data, what), "east", what, data).audit.failures
+        assert ("membership" in [failure.name for failure in found]) is refused
 
 
 @pytest.mark.parametrize(

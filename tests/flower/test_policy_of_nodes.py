@@ -14,6 +14,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from flower.fake import real
 from flower.loopback import write_site
 from goldfc.flower.records import SENTENCES, fingerprint
+from goldfc.protocol import audit
 from goldfc.protocol.agreement import Agreement
 from sites import agreement, rows_of, write_agreement, write_policy
 
@@ -62,17 +63,19 @@ def test_asked_at_80_81_and_82_rows_a_node_refuses_the_second_and_the_third(tmp_
 
 
 def test_a_warning_is_a_refusal_unless_the_policy_accepts_it_by_name(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(audit, "TELLS_MEMBERS", 0.0)
     data = write_site(tmp_path / "a", 0, WHAT)
-    write_policy(data.parent, "most_auc = 0.0")
     with caplog.at_level(logging.WARNING, logger="goldfc.flower"):
         assert asked(data) == (b"", "withheld")
     assert "goldfc: membership: whoever has a row can guess" in caplog.text
     assert events(data) == ["refused"]
-    write_policy(data.parent, "most_auc = 0.0", 'accept = ["constant"]')
+    write_policy(data.parent, 'accept = ["constant"]')
     assert asked(data) == (b"", "withheld")
     write_policy(data.parent, "most_auc = 0.0", 'accept = ["membership"]')
+    assert asked(data) == (b"", "withheld")  # above the site's own limit it is no warning
+    write_policy(data.parent, 'accept = ["membership"]')
     assert asked(data)[1] == ""
     last = (data.parent / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8").splitlines()[-1]
     assert json.loads(last)["warnings"] == ["membership"]

@@ -171,7 +171,7 @@ def huge_counts(summary: Summary) -> Summary:
 
 def one_huge_count(summary: Summary) -> Summary:
     """One of its micro-clusters outweighs all others."""
-    mass = np.full(len(summary.centroids), 5.0)
+    mass = np.full(len(summary.centroids), float(summary.smallest))
     mass[0] = LARGEST_MASS // 2
     return lie(summary, summary.centroids, mass)
 
@@ -179,7 +179,7 @@ def one_huge_count(summary: Summary) -> Summary:
 def thousands_of_points(summary: Summary) -> Summary:
     """Five thousand points everywhere."""
     points = 16.0 * np.random.default_rng(0).random((5_000, summary.centroids.shape[1]))
-    return lie(summary, points, np.full(5_000, 5.0))
+    return lie(summary, points, np.full(5_000, float(summary.smallest)))
 
 
 def points_everywhere(summary: Summary) -> Summary:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from goldfc.protocol.message import Message, Model, Summary
+from goldfc.protocol.privacy import MULTIPLE
 from goldfc.protocol.terms import Terms
 
 Line = tuple[str, str]
@@ -36,7 +37,7 @@ def describe_summary(summary: Summary) -> Iterator[Line]:
         yield (
             "privacy level",
             f"suppressed: no micro-cluster of fewer than {summary.smallest} rows, means rounded to a grid, "
-            f"numbers of rows to multiples of {summary.smallest}",
+            f"numbers of rows to multiples of {MULTIPLE}",
         )
     else:
         yield "privacy level", "plain: a micro-cluster may be a single row, and its mean that row"

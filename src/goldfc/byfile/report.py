@@ -15,6 +15,7 @@ from goldfc.drawings import draw_curve, draw_levels, templates
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import scale_of
 from goldfc.protocol.message import Model, Summary
+from goldfc.protocol.privacy import MULTIPLE
 from goldfc.protocol.wire import write_durably
 
 # How many columns a card shows, if they are so many standard deviations from the mean, and how many features the table.
@@ -184,6 +185,7 @@ def write_model_report(
             shown=shown_of_clusters(model),
             tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
             summaries=summaries,
+            multiple=MULTIPLE,
             left_out=sorted(left_out, key=lambda without: without.agreement),
             least_clients=LEAST_CLIENTS,
             missing=[name for name in expected if name not in model.clients and name not in refused],

@@ -168,7 +168,7 @@ def refuse_unaccepted(site: Site, draft: Draft) -> None:
 def refuse_haste(site: Site, draft: Draft) -> None:
     """Something new only now and then; what was sent before may be sent again."""
     ledger, least = draft.ledger, site.policy.least_seconds
-    last = None if draft.digest in draft.known else ledger.last_sent(site.client)
+    last = None if draft.digest in ledger.digests() else ledger.last_sent(site.client)
     if last is not None and age_of(last).total_seconds() < least:
         raise AuditRefused(f"The last new message left at {last}, less than {least:g} seconds ago; ask again later.")
 

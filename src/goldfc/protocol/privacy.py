@@ -251,60 +251,76 @@ class Crowd:
 def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd, steps: Steps) -> Summary:
     """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
     grid = steps.of_means(crowd.of_each)
-    limits = limits_of(summary.terms, rows.shape[1])
-    centroids = np.clip(to_grid(summary.centroids, grid), *limits.T)
+    centroids = told_means(summary.centroids, grid, summary.terms)
     return replace(
         summary,
-        centroids=off_the_rows(not_all_or_none(centroids, grid, summary.terms), rows, grid, limits),
+        centroids=off_the_rows(centroids, rows, grid, summary.terms),
         mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
         shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all),
-        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, limits),
+        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, summary.terms),
     )
 
 
+def told_means(means: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
+    """Rounded, inside what is possible; shares of what is sensitive are neither 0 nor 1."""
+    return not_all_or_none(to_grid_inside(means, grid, limits_of(terms, means.shape[1])), grid, terms)
+
+
 def limits_of(terms: Terms, n_features: int) -> FloatArray:
-    """Between which values every feature must lie."""
+    """Between which values the means of every feature lie (down: features)."""
     return np.array([column.limits for column in terms.features] or [(-np.inf, np.inf)] * n_features)
+
+
+def to_grid_inside(values: FloatArray, grid: FloatArray, limits: FloatArray) -> FloatArray:
+    """The nearest points of the grid that are possible; the nearer limit, where the grid has none."""
+    low, high = limits.T
+    with np.errstate(over="ignore"):
+        inside = np.clip(np.round(values / grid), np.ceil(low / grid - 1e-9), np.floor(high / grid + 1e-9)) * grid
+    return np.asarray(np.clip(inside, low, high))
 
 
 def not_all_or_none(centroids: FloatArray, grid: FloatArray, terms: Terms) -> FloatArray:
     """Shares of what is sensitive are told as neither 0 nor 1: the next step stands for both."""
-    told = centroids.copy()
-    for number, column in enumerate(terms.features):
-        if column.sensitive and column.kind != "number":
-            step = np.minimum(grid[:, number], 0.5)
-            told[:, number] = np.clip(told[:, number], step, 1.0 - step)
-    return told
+    step = np.minimum(grid, 0.5)
+    return np.where(hidden_shares(terms, centroids.shape[1]), np.clip(centroids, step, 1.0 - step), centroids)
 
 
-def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, limits: FloatArray) -> FloatArray:
-    """Centroids that happen to lie on a row, moved to the nearest free point of their grid.
+def hidden_shares(terms: Terms, n_features: int) -> NDArray[np.bool_]:
+    """Which features are shares of what is sensitive."""
+    return np.array([one.sensitive and one.kind != "number" for one in terms.features] or [False] * n_features)
+
+
+def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms: Terms) -> FloatArray:
+    """Centroids that happen to lie on a row, moved to a free point of their grid beside them.
 
     Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. Where rows fill the grid
-    around them they go half a step aside.
+    around them they go less than a step aside.
     """
-    moved = centroids.copy()
     on_rows = np.flatnonzero(equals_a_row(centroids, rows, grid))
+    if not len(on_rows):
+        return centroids
+    moved, limits, grain = centroids.copy(), limits_of(terms, rows.shape[1]), grain_of(sample_of(rows, SAMPLE))
     nearby = [
         (number, place)
         for number in on_rows
-        for place in around(centroids[number], grid[number])
+        for place in around(centroids[number], grid[number], grain)
         if inside(place, limits)
     ]
     if nearby:
-        taken = equals_a_row(np.array([place for _, place in nearby]), rows, grid[[number for number, _ in nearby]])
+        finest = np.broadcast_to(grid.min(axis=0), (len(nearby), rows.shape[1]))
+        taken = equals_a_row(np.array([place for _, place in nearby]), rows, finest)
         for number, place in reversed([one for one, is_taken in zip(nearby, taken, strict=True) if not is_taken]):
-            moved[number] = place  # the nearest last, so that it stays
+            moved[number] = place  # the first one last, so that it stays
     return moved
 
 
-def around(point: FloatArray, grid: FloatArray) -> Iterator[FloatArray]:
-    """Places one, two and three steps from a point of the grid, up or down in one feature; then half a step."""
-    for steps in (1.0, 2.0, 3.0, 0.5):
-        for feature, step in enumerate(grid):
+def around(point: FloatArray, grid: FloatArray, grain: FloatArray) -> Iterator[FloatArray]:
+    """Places beside a point, up or down in one feature: by a step, by a part of it, and at last between the rows."""
+    for apart in (grid, 0.5 * grid, 0.25 * grid, 0.5 * np.minimum(grain, grid)):
+        for feature, aside in enumerate(apart):
             for sign in (1.0, -1.0):
                 place = point.copy()
-                place[feature] += sign * steps * step
+                place[feature] += sign * aside
                 yield place
 
 
@@ -337,11 +353,14 @@ def coarse_counts(counts: NDArray[np.generic], smallest: int = 1) -> IntArray:
     return np.maximum(nearest, math.ceil(smallest / MULTIPLE)) * MULTIPLE
 
 
-def coarse_moments(moments: Moments, n_people: int, steps: Steps, limits: FloatArray) -> Moments:
+def coarse_moments(moments: Moments, n_people: int, steps: Steps, terms: Terms) -> Moments:
     """Mean and variance of every column, each in its steps."""
     count = float(coarse_counts(np.array([moments.count]))[0])
-    mean = np.clip(to_grid(moments.mean, steps.finest(n_people)), *limits.T)
-    return Moments(count, mean, coarse_variances(moments.variance, n_people) * count)
+    mean = told_means(moments.mean[None], steps.finest(n_people)[None], terms)[0]
+    variance = coarse_variances(moments.variance, n_people)
+    # That of a share follows from it; told by itself it could say that all are alike.
+    hidden = hidden_shares(terms, len(mean))
+    return Moments(count, mean, np.where(hidden, mean * (1.0 - mean), variance) * count)
 
 
 def coarse_variances(variances: FloatArray, n_people: int) -> FloatArray:

@@ -159,9 +159,10 @@ def prototypes_of(made: Made, scale: FloatArray) -> Prototypes:
             # No luck in it: which of many neighbours are merged hardly matters.
             group, _ = k_means(made.centroids[own] / scale, wanted, np.random.default_rng(0), made.mass[own])
         means = means_of(made.centroids[own], group, made.mass[own])
-        order = np.lexsort(means.T)  # as they lie, not as sites sent them: that would tell whose they are
+        sizes = np.bincount(group, weights=made.mass[own])
+        order = np.lexsort([sizes, *means.T])  # as they lie, not as sites sent them: that would tell whose they are
         points.append(means[order])
-        mass.append(np.bincount(group, weights=made.mass[own])[order])
+        mass.append(sizes[order])
         labels.append(np.full(len(order), cluster, dtype=np.int64))
     return Prototypes(np.concatenate(points), np.concatenate(labels), np.concatenate(mass).astype(np.float64))
 
