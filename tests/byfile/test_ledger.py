@@ -246,7 +246,7 @@ def test_a_ledger_above_is_only_taken_if_it_is_ours_alone(tmp_path: Path) -> Non
 def test_a_link_in_place_of_the_private_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".goldfc").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(BadSettings, match="is a link"):
+    with pytest.raises(BadSettings, match="no link to one"):
         sent(table_of(80), tmp_path / "data.csv")
     assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -309,9 +309,9 @@ def test_what_is_forgotten_is_gone_and_only_that_it_was_is_written_down(tmp_path
     sent(table_of(80), data)
     code, said = forget(data)
     assert (code, said) == (2, "goldfc: 1 messages would be forgotten; say --yes if that is meant.")
-    assert names_in(tmp_path / ".goldfc") == [".jsonl", ".message", ".rows", "secret"]
+    assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", ".message", ".rows", "secret"]
     assert forget(data, "--yes")[0] == 0
-    assert names_in(tmp_path / ".goldfc") == [".jsonl", "secret"]
+    assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", "secret"]
     last = json.loads((tmp_path / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     assert set(last) == {"time", "event", "policy"}
     assert last["event"] == "forgot"

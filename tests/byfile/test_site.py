@@ -183,7 +183,7 @@ def test_what_stays_are_digests_of_rows_the_message_the_secret_and_the_ledger(tm
     summary = sent_from(data, "east", agreement())
     private = tmp_path / "a" / ".goldfc"
     digest = summary.to_message().digest
-    names = [f"{digest}.message", f"{digest}.rows", "ledger.jsonl", "secret"]
+    names = [f"{digest}.message", f"{digest}.rows", "federations.json", "ledger.jsonl", "secret"]
     assert sorted(path.name for path in private.iterdir()) == names
     content = next(private.glob("*.rows")).read_bytes()
     for row in rows_of(0):

@@ -202,7 +202,7 @@ def test_an_agreed_step_is_the_finest() -> None:
 
 def test_too_few_rows_are_refused() -> None:
     with pytest.raises(
-        BadRows, match="'a' has 9 rows .or people., and with so many columns at least 10 are needed so that nobody"
+        BadRows, match=r"'a' has 9 rows .or people., and with so many columns at least 10 are needed so that nobody"
     ):
         summary_of(np.random.default_rng(0).normal(size=(9, 2)))
 

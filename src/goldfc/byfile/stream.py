@@ -46,8 +46,8 @@ class Streamed:
 
     @property
     def people(self) -> IntArray | None:
-        """Of every row that is not left out, the number of its person."""
-        return None if self.persons is None else self.persons.number
+        """Of every row that is not left out, the number of its person; None if each has its own."""
+        return None if self.persons is None else self.persons.shared
 
 
 @contextmanager

@@ -47,6 +47,11 @@ class People:
     number: IntArray  # of every row: that of its person, from 0 on
     digest: NDArray[np.uint64]  # of every person: of what the table calls her
 
+    @property
+    def shared(self) -> IntArray | None:
+        """The numbers, if somebody has several rows."""
+        return None if len(self.digest) == len(self.number) else self.number
+
 
 @dataclass(frozen=True)
 class Table:
@@ -60,8 +65,8 @@ class Table:
 
     @property
     def people(self) -> IntArray | None:
-        """Of every row that is kept, the number of its person."""
-        return None if self.persons is None else self.persons.number
+        """Of every row that is kept, the number of its person; None if each has its own."""
+        return None if self.persons is None else self.persons.shared
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ FEWEST_PEOPLE, MOST_SPLITS, ROWS_TO_SPLIT = 12, 40, 10_000
 # Shares of the people that are summarised again, and that are tried beside these; the rest is the attacker's own. She
 # has more others than that: half as many members make up for it.
 INSIDE, OUTSIDE = 0.5, 0.12
+MANY_PEOPLE = 20_000
 # Rows of each kind that are looked at in a split.
 MOST_LOOKED_AT = 2_000
 # Rows that are looked at for typical distances, and for what is usual in a column.
@@ -265,20 +265,30 @@ def n_splits(n_rows: int) -> int:
 
 def split_once(rows: RowSource, again: Again, people: IntArray | None, rng: np.random.Generator) -> Trial:
     """One site of some of the rows, and what can be guessed of all of them."""
-    n_people, persons = count_people(rows, people), np.arange(rows.shape[0])
-    if people is not None:
-        persons = np.unique(people, return_inverse=True)[1]
-    place = rng.permutation(n_people)[persons]
-    first = int(INSIDE * n_people)
-    second = first + max(2, int(OUTSIDE * n_people))
-    inside, outside, others = (
-        np.flatnonzero((place >= low) & (place < high)) for low, high in pairwise((0, first, second, n_people))
-    )
+    part = parts_of(rows.shape[0] if people is None else int(people.max()) + 1, rng)
+    part = part if people is None else part[people]
+    inside, outside, others = (np.flatnonzero(part == number).astype(np.int32) for number in range(3))
     summary = again(Chosen(rows, inside), None if people is None else people[inside])
     return try_out(some_of(rows, inside), some_of(rows, outside), some_of(rows, others), summary)
 
 
-def some_of(rows: RowSource, places: IntArray) -> FloatArray:
+def parts_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """For every person the part she is in: 0 inside, 1 outside, 2 the attacker's own.
+
+    Of few people exactly so many; of many by lot, a piece at a time, because there may be more than fit into memory.
+    """
+    if count > MANY_PEOPLE:
+        part = np.empty(count, dtype=np.uint8)
+        for start in range(0, count, MANY_PEOPLE):
+            own = part[start : start + MANY_PEOPLE]
+            own[:] = np.searchsorted((INSIDE, INSIDE + OUTSIDE), rng.random(len(own)), side="right")
+        return part
+    first = int(INSIDE * count)
+    second = first + max(2, int(OUTSIDE * count))
+    return np.repeat(np.arange(3, dtype=np.uint8), (first, second - first, count - second))[rng.permutation(count)]
+
+
+def some_of(rows: RowSource, places: NDArray[np.int32]) -> FloatArray:
     """Rows at some places, not too many of them."""
     chosen = places[:: -(-len(places) // MOST_LOOKED_AT)]
     return Chosen(rows, chosen).read(0, len(chosen))

@@ -164,11 +164,18 @@ def count_people(rows: RowSource, people: IntArray | None) -> int:
     return rows.shape[0] if people is None else len(np.unique(people))
 
 
+def label_and_person(labels: RowLabels, people: IntArray) -> tuple[IntArray, IntArray]:
+    """All pairs that there are, each once, in order."""
+    n_people = int(people.max()) + 1
+    pairs = np.unique(labels.astype(np.int64) * n_people + people)
+    return pairs // n_people, pairs % n_people
+
+
 def people_of_each(labels: RowLabels, people: IntArray | None) -> IntArray:
     """How many people have rows in every micro-cluster."""
     if people is None:
         return np.bincount(labels)
-    return np.bincount(np.unique(np.column_stack([labels, people]), axis=0)[:, 0])
+    return np.bincount(label_and_person(labels, people)[0])
 
 
 @dataclass
@@ -203,8 +210,8 @@ def groups_of(
     ends = Ends(ends.low.copy(), ends.high.copy())
     if people is None:
         return Groups(rows.copy(), rows, centre.copy(), ends, None)
-    pairs = np.unique(np.column_stack([labels, people]), axis=0)
-    members = np.split(pairs[:, 1], np.flatnonzero(np.diff(pairs[:, 0])) + 1)
+    label, person = label_and_person(labels, people)
+    members = np.split(person, np.flatnonzero(np.diff(label)) + 1)
     return Groups(np.array([float(len(own)) for own in members]), rows, centre.copy(), ends, members)
 
 

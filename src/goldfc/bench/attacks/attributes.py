@@ -12,6 +12,8 @@ from goldfc.protocol.message import Summary
 MOST_COLUMNS = 20
 # Added to the variances of a covariance before it is inverted; whoever attacks takes what works best.
 RIDGES = (1e-7, 1e-5, 1e-3)
+# Nobody guesses anything further off, in standard deviations.
+FURTHEST = 3.0
 
 
 def advantage(target: Target, summary: Summary) -> float:
@@ -51,4 +53,4 @@ def error(rows: FloatArray, guess: Guess) -> float:
         metric = vectors / np.sqrt(np.maximum(values, guess.ridge))
     own = squares_between(rows[:, others] @ metric, guess.centroids[:, others] @ metric).argmin(axis=1)
     guessed = guess.centroids[own, at] + (rows[:, others] - guess.centroids[own][:, others]) @ slope
-    return float(np.abs(rows[:, at] - guessed).mean())
+    return float(np.minimum(np.abs(rows[:, at] - guessed), FURTHEST).mean())
