@@ -175,7 +175,7 @@ def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_fea
     steps = grid_by_hand(rows, labels)
     assert is_multiple(summary.centroids, steps)
     assert (np.abs(summary.centroids - means_by(labels, rows)) <= 0.5001 * steps).all()
-    everybody = grid_by_hand(rows, np.zeros(n_rows, dtype=np.int64))[0]
+    everybody = grid_by_hand(rows, np.zeros(n_rows, dtype=np.int32))[0]
     if summary.moments is not None:
         assert is_multiple(summary.moments.mean, everybody)
         assert summary.moments.count % 5 == 0
@@ -188,7 +188,7 @@ def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_fea
 def test_one_row_more_or_less_moves_a_mean_by_less_than_about_its_step(seed: int, n_rows: int, yes: float) -> None:
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.normal(size=n_rows), rng.uniform(size=n_rows), rng.random(n_rows) < yes])
-    together = np.zeros(n_rows, dtype=np.int64)
+    together = np.zeros(n_rows, dtype=np.int32)
     step = grid_by_hand(rows, together)[0]
     without = (rows.sum(axis=0) - rows) / (n_rows - 1)
     moved = np.abs(without - rows.mean(axis=0))
