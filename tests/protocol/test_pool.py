@@ -19,7 +19,7 @@ from goldfc.protocol import server as server_module
 from goldfc.protocol.client import Part
 from goldfc.protocol.federation import generator
 from goldfc.protocol.label import is_far, predict
-from goldfc.protocol.server import MOST_PROTOTYPES, merge_many
+from goldfc.protocol.server import MOST_PROTOTYPES, merge_many, spread_of
 from goldfc.protocol.server import pool as pool_of
 from goldfc.protocol.terms import Column, Terms
 from strategies import blobs, micro_clusters, same_partition, seeds
@@ -88,7 +88,7 @@ def test_who_withholds_the_shape_has_the_others_correlations() -> None:
 
 def correlations_of(scatter: FloatArray) -> FloatArray:
     deviation = np.sqrt(np.diagonal(scatter))
-    return scatter / np.outer(deviation, deviation)
+    return np.asarray(scatter / np.outer(deviation, deviation))
 
 
 def test_a_shape_without_masses_counts_as_many_rows_as_its_micro_clusters_stand_for() -> None:
@@ -153,6 +153,55 @@ def test_with_many_features_a_whole_round_goes_by_variances() -> None:
     assert len(result.model.centroids) == 3
     for start, site in enumerate(sites):
         assert same_partition(site.labels, truth[start::2])
+
+
+# --- sites that tell more, and sites that tell less ---
+
+
+def told(n_rows: int, name: str, seed: int, n_features: int = 6) -> tuple[Summary, FloatArray, IntArray]:
+    X, truth = blobs(3, n_rows, n_features, seed=0)
+    rng = np.random.default_rng(seed)
+    centers = np.array([X[truth == cluster].mean(axis=0) for cluster in range(3)])
+    rows = centers[truth] + rng.normal(size=X.shape)
+    return summarize(rows, name, OneShot(smallest=5, rows_each=8).task)[0], rows, truth
+
+
+def test_sites_that_tell_a_covariance_moments_or_one_mean_are_fused_to_a_sensible_model() -> None:
+    large, rows, truth = told(600, "large", 1)
+    middle, others, theirs = told(45, "middle", 2)
+    small, _, _ = told(11, "small", 3)
+    assert large.shape is not None
+    assert (middle.shape, small.shape, small.moments) == (None, None, None)
+    assert middle.moments is not None
+    assert len(middle.centroids) > len(small.centroids) == 1
+    model = fuse([large, middle, small], 3, OneShot(smallest=5), generator(0))
+    assert ari(truth, predict(model, rows)) > 0.95
+    assert ari(theirs, predict(model, others)) > 0.95
+    assert is_far(model, rows).mean() < 0.02
+    alone = fuse([large], 3, OneShot(smallest=5), generator(0))
+    size = np.trace(model.covariance) if model.covariance.ndim == 2 else model.covariance.sum()
+    usual = np.trace(alone.covariance) if alone.covariance.ndim == 2 else alone.covariance.sum()
+    assert 0.5 < size / usual < 2.0
+    assert same_partition(predict(model, rows), predict(alone, rows))
+
+
+@pytest.mark.parametrize("n_rows", [200, 1000])
+def test_the_spread_that_follows_from_moments_is_that_of_the_rows(n_rows: int) -> None:
+    X, _ = blobs(3, n_rows, 3, seed=1)
+    plain = summarize(X, "a", OneShot().task)[0]
+    assert plain.shape is not None
+    exact = spread_of(replace(plain, shape=None))
+    assert exact is not None
+    np.testing.assert_allclose(exact, np.diagonal(plain.shape), rtol=1e-6)
+    level = summarize(X, "a", OneShot(smallest=5, rows_each=8).task)[0]
+    assert level.shape is not None
+    rounded = spread_of(replace(level, shape=None))
+    assert rounded is not None
+    # Against the spread of all rows, in steps of which everything is rounded.
+    assert (np.abs(rounded - np.diagonal(level.shape)) <= 0.05 * X.var(axis=0)).all()
+    assert (rounded >= 0.0).all()
+    assert spread_of(replace(level, shape=None, moments=None)) is None
+    assert spread_of(replace(level, shape=None, mass=None)) is None
 
 
 # --- mixed tables ----------------------------------------------------------------------------------------------------
@@ -388,10 +437,11 @@ def test_prototypes_do_not_tell_whose_they_are() -> None:
 def test_of_many_there_are_a_thousand_prototypes_at_most_and_none_of_few_rows(units: tuple[float, float]) -> None:
     way = OneShot(smallest=5, rows_each=8)
     summaries, X = moon_summaries(30, 12_000, way)
+    rng = np.random.default_rng(0)
     moved = [
         Summary(
             one.client,
-            one.centroids * units,
+            (one.centroids + 0.01 * rng.normal(size=one.centroids.shape)) * units,  # so that no two are the same
             one.mass,
             None if one.shape is None else one.shape * np.outer(units, units),
             smallest=5,

@@ -10,12 +10,21 @@ from hypothesis import strategies as st
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadRows
+from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.audit import USUAL, WARNINGS, Audit, Change, Finding, Limits, audit
 from goldfc.protocol.client import alike
 from goldfc.protocol.membership import Guess
 from goldfc.protocol.message import is_covariance
-from goldfc.protocol.privacy import coarse_counts, coarse_shape
-from goldfc.protocol.rows import RowSource
+from goldfc.protocol.privacy import (
+    coarse_counts,
+    coarse_shape,
+    directions_of,
+    equals_a_row,
+    fewest_told_alike,
+    off_the_rows,
+    people_of_each,
+)
+from goldfc.protocol.rows import InMemory, RowSource
 from goldfc.protocol.terms import UNNAMED, Column, Terms
 
 WAY = OneShot(smallest=5, rows_each=8)
@@ -132,14 +141,20 @@ def means_by(labels: RowLabels, rows: FloatArray) -> FloatArray:
 def grid_by_hand(
     rows: FloatArray, labels: RowLabels, terms: Terms = UNNAMED, people: IntArray | None = None
 ) -> FloatArray:
-    """The steps of all micro-clusters by the letter: 2 max(SD, grain) / people, two digits, rounded up."""
+    """The steps of all micro-clusters by the letter: 2 max(SD, grain) / people, two digits, rounded up.
+
+    By the fewest people that are told as the same multiple of five.
+    """
     whose = np.arange(len(rows)) if people is None else people
     steps = np.empty((labels.max() + 1, rows.shape[1]))
     for number, feature in np.ndindex(*steps.shape):
         values = np.unique(rows[:, feature])
         grain = np.diff(values).min() if len(values) > 1 else 0.0
         count = len(np.unique(whose[labels == number]))
-        step = 2.0 * max(float(rows[:, feature].std()), float(grain)) / count
+        alike = min(
+            few for few in range(1, count + 1) if few == count or max(1, round(few / 5)) == max(1, round(count / 5))
+        )
+        step = 2.0 * max(float(rows[:, feature].std()), float(grain)) / max(alike, min(count, 5))
         step = max(step, (terms.features[feature].step or 0.0) if terms.features else 0.0)
         step = max(step, 1e-12)
         unit = 10.0 ** (np.floor(np.log10(step)) - 1)
@@ -160,12 +175,12 @@ def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_fea
     steps = grid_by_hand(rows, labels)
     assert is_multiple(summary.centroids, steps)
     assert (np.abs(summary.centroids - means_by(labels, rows)) <= 0.5001 * steps).all()
-    everybody = grid_by_hand(rows, np.zeros(n_rows, dtype=np.int64))[0]
+    everybody = grid_by_hand(rows, np.zeros(n_rows, dtype=np.int32))[0]
     if summary.moments is not None:
         assert is_multiple(summary.moments.mean, everybody)
         assert summary.moments.count % 5 == 0
         apart = np.abs(summary.moments.variance - rows.var(axis=0))
-        assert (apart <= 0.56 * rows.var(axis=0) * min(1.0, 4.0 / n_rows)).all()
+        assert (apart <= 0.56 * rows.var(axis=0) * min(1.0, 4.0 / (n_rows - 4))).all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -173,7 +188,7 @@ def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_fea
 def test_one_row_more_or_less_moves_a_mean_by_less_than_about_its_step(seed: int, n_rows: int, yes: float) -> None:
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.normal(size=n_rows), rng.uniform(size=n_rows), rng.random(n_rows) < yes])
-    together = np.zeros(n_rows, dtype=np.int64)
+    together = np.zeros(n_rows, dtype=np.int32)
     step = grid_by_hand(rows, together)[0]
     without = (rows.sum(axis=0) - rows) / (n_rows - 1)
     moved = np.abs(without - rows.mean(axis=0))
@@ -216,7 +231,7 @@ def test_a_rounded_shape_is_still_a_covariance(seed: int, n_features: int, n_row
     coarse = coarse_shape(shape, n_people)
     assert is_covariance(coarse)
     # Variances are in steps of their own.
-    step = np.diagonal(shape) * min(1.0, 4.0 / n_people)
+    step = np.diagonal(shape) * min(1.0, 4.0 / fewest_told_alike(np.array([n_people]))[0])
     assert (np.abs(np.diagonal(coarse) - np.diagonal(shape)) <= 0.56 * step).all()
 
 
@@ -269,3 +284,276 @@ def test_the_audit_names_columns_that_are_constant_inside_a_micro_cluster() -> N
     report = audited(rows, terms=terms)
     assert [name for name, _ in report.constant_columns] == ["ill"]
     assert any("column 'ill' has one and the same value" in warning.sentence for warning in report.warnings)
+
+
+# --- what a site tells shrinks with its people ---
+
+
+def how_much(rows: FloatArray, people: IntArray | None = None) -> str:
+    """What is in a site's message, in one word."""
+    try:
+        summary, _ = summarize(rows, "a", WAY.task, people=people)
+    except BadRows:
+        return "nothing"
+    if summary.shape is not None:
+        assert summary.moments is not None
+        return "covariance"
+    if summary.moments is not None:
+        assert len(summary.centroids) > 1
+        return "moments"
+    assert len(summary.centroids) == 1
+    return "mean"
+
+
+@pytest.mark.parametrize("n_features", [4, 10, 20])
+def test_what_a_site_tells_shrinks_with_its_people(n_features: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(25 * n_features, n_features))
+    amounts = [how_much(rows[:n_rows]) for n_rows in range(len(rows), 2, -1)]
+    assert list(dict.fromkeys(amounts)) == ["covariance", "moments", "mean", "nothing"]
+    found = {amount: len(rows) - amounts.index(amount) for amount in amounts}
+    assert amounts.count("covariance") == 5 * n_features + 1  # from 20 people for every feature on
+    # From about six and three people for every direction on, of which there are about as many as columns.
+    assert 4.5 * n_features <= found["mean"] <= 7.5 * n_features
+    assert 2.2 * n_features <= found["nothing"] <= max(9, 4.0 * n_features)
+
+
+@pytest.mark.parametrize("n_features", [2, 10, 30])
+def test_micro_clusters_grow_with_the_features_and_with_the_directions(n_features: int) -> None:
+    rng = np.random.default_rng(0)
+    independent = rng.normal(size=(40 * n_features, n_features))
+    one_factor = rng.normal(size=(40 * n_features, 1)) + 0.05 * rng.normal(size=(40 * n_features, n_features))
+    for rows, directions in ((independent, n_features), (one_factor, 1)):
+        summary, labels = summarize(rows, "a", WAY.task)
+        least = max(5, int(np.ceil(2.3 * np.sqrt(n_features))), int(1.4 * directions))
+        assert np.bincount(labels).min() >= summary.smallest >= least
+    # One factor: its root is all that counts.
+    assert summary.smallest == max(5, int(np.ceil(2.3 * np.sqrt(n_features))))
+
+
+def test_visits_are_not_people() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 4))
+    assert how_much(rows) == "covariance"
+    for visits, amount in ((6, "moments"), (15, "mean"), (30, "nothing"), (50, "nothing")):
+        assert how_much(rows, np.arange(300) // visits) == amount
+
+
+# --- people ---
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), n_people=st.integers(30, 120), visits=st.integers(1, 8), moves=st.floats(0.0, 3.0))
+def test_every_micro_cluster_has_enough_different_people(seed: int, n_people: int, visits: int, moves: float) -> None:
+    rng = np.random.default_rng(seed)
+    people = np.sort(rng.integers(n_people, size=n_people * visits))
+    # Visits of one person are alike, more or less.
+    rows = (rng.normal(size=(n_people, 2)) * 3.0)[people] + moves * rng.normal(size=(len(people), 2))
+    if len(np.unique(people)) < 30:
+        return
+    summary, labels = summarize(rows, "a", WAY.task, people=people)
+    for number in range(len(summary.centroids)):
+        assert len(np.unique(people[labels == number])) >= summary.smallest >= 5
+    assert is_multiple(summary.centroids, grid_by_hand(rows, labels, people=people))
+
+
+def test_six_visits_of_one_patient_are_no_micro_cluster() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.normal(size=(120, 2)), 50.0 + 0.1 * rng.normal(size=(6, 2))])
+    people = np.concatenate([np.arange(120), np.full(6, 120)])
+    assert (summary_of(rows).centroids > 40.0).any()
+    summary, labels = summarize(rows, "a", WAY.task, people=people)
+    assert not (summary.centroids > 40.0).any()
+    assert people_of_each(labels, people).min() >= 5
+
+
+def test_a_persons_rows_may_be_in_several_micro_clusters() -> None:
+    rng = np.random.default_rng(0)
+    people = np.repeat(np.arange(60), 2)
+    rows = rng.normal(size=(120, 2)) + 30.0 * (np.arange(120) % 2)[:, None]
+    summary, labels = summarize(rows, "a", WAY.task, people=people)
+    assert (labels[::2] != labels[1::2]).all()
+    assert people_of_each(labels, people).sum() == 120
+    assert people_of_each(labels, people).min() >= summary.smallest
+
+
+# --- what is sensitive ---
+
+SENSITIVE = Terms(columns=(Column(name="x"), Column(name="y"), Column(name="ill", kind="boolean", sensitive=True)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), n_rows=st.integers(40, 300), yes=st.sampled_from([0.0, 0.01, 0.3, 0.99, 1.0]))
+def test_a_sensitive_yes_or_no_is_never_told_as_all_or_none(seed: int, n_rows: int, yes: float) -> None:
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.normal(size=(n_rows, 2)), rng.random(n_rows) < yes])
+    summary, labels = summarize(rows, "a", WAY.task, terms=SENSITIVE)
+    told = summary.centroids[:, 2]
+    assert ((told > 0.0) & (told < 1.0)).all()
+    if summary.moments is not None:
+        assert 0.0 < summary.moments.mean[2] < 1.0
+        assert summary.moments.variance[2] > 0.0  # nor as what does not vary
+    # Whoever is ill is with the same others.
+    rows[:, 2] = rng.random(n_rows) < 0.5
+    np.testing.assert_array_equal(summarize(rows, "a", WAY.task, terms=SENSITIVE)[1], labels)
+
+
+def test_levels_of_a_sensitive_category_are_never_told_as_all_or_none() -> None:
+    status = Column(name="status", kind="category", categories=("a", "b", "c"), sensitive=True)
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(200, 2)), np.eye(3)[np.where(rng.random(200) < 0.97, 0, 1)]])
+    told = summary_of(rows, terms=Terms(columns=(*SENSITIVE.columns[:2], status))).centroids[:, 2:]
+    assert ((told > 0.0) & (told < 1.0)).all()
+
+
+def test_what_is_not_sensitive_may_be_told_as_none() -> None:
+    terms = Terms(columns=(*SENSITIVE.columns[:2], Column(name="ill", kind="boolean")))
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(200, 2)), rng.random(200) < 0.05])
+    told = summary_of(rows, terms=terms).centroids[:, 2]
+    assert (told == 0.0).any()
+    assert ((told >= 0.0) & (told <= 1.0)).all()
+
+
+# --- sizes and shares ---
+
+
+def test_steps_are_those_of_all_who_are_told_as_the_same_number() -> None:
+    people = np.arange(1, 200)
+    fewest = fewest_told_alike(people)
+    assert (fewest <= people).all()
+    for number in np.unique(coarse_counts(people[4:])):
+        assert len(np.unique(fewest[4:][coarse_counts(people[4:]) == number])) == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), n_rows=st.integers(60, 600), shares=st.lists(st.floats(0.05, 0.95), max_size=4))
+def test_means_stay_inside_their_ranges_and_the_server_takes_them(seed: int, n_rows: int, shares: list[float]) -> None:
+    columns = (
+        Column(name="score", range=(0.0, 1.0)),
+        Column(name="age", range=(17.5, 90.0)),
+        *(Column(name=f"q{number}", kind="boolean") for number in range(len(shares))),
+    )
+    what = Agreement(federation="f", columns=columns)
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack(
+        [rng.beta(0.3, 0.3, n_rows), rng.choice([17.5, 18.0, 90.0], n_rows), rng.random((n_rows, len(shares))) < shares]
+    )
+    summary, _ = summarize(rows, "a", what.way.task, terms=what.terms)
+    low, high = np.array([column.limits for column in columns]).T
+    assert ((summary.centroids >= low) & (summary.centroids <= high)).all()
+    assert what.read_summary(summary.to_message()).client == "a"
+
+
+def test_counts_are_multiples_of_five_and_shares_do_not_tell_the_exact_size() -> None:
+    """The trick: m rows have shares k / m, so the m that makes all of a row of shares whole is the size."""
+    terms = Terms(columns=(Column(name="x"), *(Column(name=f"q{number}", kind="boolean") for number in range(8))))
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=2000), rng.random((2000, 8)) < 0.5]).astype(float)
+
+    def guessed(centroids: FloatArray, sizes: IntArray) -> float:
+        """How often the best guess of five sizes is right."""
+        right = 0
+        for shares, size in zip(centroids[:, 1:], sizes, strict=True):
+            told = 5 * round(size / 5)
+            guesses = [told + apart for apart in range(-2, 3)]
+            misses = [np.abs(shares * one - np.round(shares * one)).max() for one in guesses]
+            right += guesses[int(np.argmin(misses))] == size
+        return right / len(sizes)
+
+    plain, labels = summarize(rows, "a", OneShot(rows_each=20).task, terms=terms)
+    assert guessed(plain.centroids, np.bincount(labels)) == 1.0
+    summary, labels = summarize(rows, "a", WAY.task, terms=terms)
+    assert summary.mass is not None
+    assert summary.moments is not None
+    assert (summary.mass % 5 == 0).all()
+    assert summary.moments.count % 5 == 0
+    assert len(labels) >= 50
+    assert guessed(summary.centroids, np.bincount(labels)) <= 0.4
+
+
+def test_one_rare_row_is_told_like_none_or_like_two() -> None:
+    rng = np.random.default_rng(0)
+    terms = Terms(columns=(Column(name="x"), Column(name="y"), Column(name="rare", kind="boolean")))
+    told: dict[int, set[float]] = {}
+    for _ in range(20):
+        rows = np.column_stack([rng.normal(size=(400, 2)), rng.random(400) < 0.01])
+        summary, labels = summarize(rows, "a", WAY.task, terms=terms)
+        steps = grid_by_hand(rows, labels, terms)[:, 2]
+        sizes = np.bincount(labels)
+        assert (steps >= 2.0 / sizes - 1e-12).all()
+        for share, step, count in zip(summary.centroids[:, 2], steps, np.bincount(labels, rows[:, 2]), strict=True):
+            told.setdefault(int(count), set()).add(round(share / step))
+    assert 0 in told[1]  # as one with none
+    assert told[0] == {0}
+    assert told[1] <= {0, 1}
+    assert told.get(2, {1}) <= {1}
+
+
+# --- directions ---
+
+
+def test_directions_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    for n_features in (3, 10, 40):
+        assert directions_of(rng.normal(size=(1000, n_features))) == pytest.approx(n_features, rel=0.1)
+    factor = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, 20))
+    assert directions_of(factor) == pytest.approx(1.0, rel=0.1)
+    assert directions_of(np.full((50, 4), 3.0)) == 1.0
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), n_rows=st.integers(3, 60), n_features=st.integers(1, 80))
+def test_directions_do_not_hang_on_how_the_axes_lie(seed: int, n_rows: int, n_features: int) -> None:
+    """With fewer features than rows, and with more."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, n_features)) * rng.uniform(0.1, 3.0, n_features)
+    turned = rows @ np.linalg.qr(rng.normal(size=(n_features, n_features)))[0]
+    found = directions_of(rows)
+    assert 0.99 <= found <= n_features + 1e-9
+    assert directions_of(turned + 7.0) == pytest.approx(found, rel=1e-6)
+
+
+def test_more_features_than_rows_still_spread_in_many_directions() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 200))
+    assert directions_of(rows) > 60
+    assert how_much(rows) == "nothing"
+
+
+# --- beside the rows ---
+
+
+def test_a_point_on_a_row_is_found_on_any_grid() -> None:
+    rows = np.array([[1.0, 10.0], [2.5, 20.0], [-3.0, 0.0]])
+    points = np.array([[1.0, 10.0], [2.5, 20.0], [2.6, 20.0], [-3.0, -0.0], [1.0, 20.0]])
+    grid = np.array([[1.0, 10.0], [0.5, 0.1], [0.1, 4.0], [3.0, 1.0], [0.25, 20.0]])
+    np.testing.assert_array_equal(equals_a_row(points, InMemory(rows), grid), [True, True, False, True, False])
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), n_rows=st.integers(10, 200), levels=st.integers(2, 30))
+def test_what_is_moved_off_the_rows_stays_inside_its_limits(seed: int, n_rows: int, levels: int) -> None:
+    rng = np.random.default_rng(seed)
+    terms = Terms(columns=(Column(name="a", range=(0.0, float(levels - 1))), Column(name="b", kind="boolean")))
+    rows = np.column_stack([rng.integers(levels, size=n_rows), rng.integers(2, size=n_rows)]).astype(float)
+    grid = np.column_stack([rng.choice([0.5, 1.0, 2.0], 20), rng.choice([0.1, 0.25, 0.4], 20)])
+    points = rows[rng.integers(n_rows, size=20)]
+    moved = off_the_rows(points, InMemory(rows), grid, terms)
+    assert not is_a_row(moved, rows).any()
+    assert ((moved >= 0.0) & (moved <= [levels - 1, 1.0])).all()
+    assert (np.abs(moved - points) <= grid + 1e-12).all()
+
+
+# --- dominance ---
+
+
+@pytest.mark.parametrize("usual", [0.0, 1.0])
+def test_a_dominant_row_is_found_in_a_column_that_is_mostly_one_value(usual: float) -> None:
+    """Costs: nearly everybody has none, a few have some, and one has nearly all."""
+    rng = np.random.default_rng(0)
+    costs = np.where(rng.random(400) < 0.03, rng.uniform(10.0, 20.0, 400), usual)
+    rows = np.column_stack([rng.normal(size=(400, 2)), costs])
+    terms = Terms(columns=tuple(Column(name=name) for name in ("x", "y", "costs")))
+    assert np.median(np.abs(costs - np.median(costs))) == 0.0
+    assert audited(rows, terms=terms).dominated == ()
+    rows[123, 2] = 1e6
+    report = audited(rows, terms=terms)
+    assert [(name, row) for name, _, row in report.dominated] == [("costs", 123)]

@@ -125,7 +125,7 @@ class Steps:
 
     def of_means(self, people: NDArray[np.generic]) -> FloatArray:
         """Of means of so many people each (down), of every feature (across)."""
-        by_people = STEP_OF_MEANS * self.deviation / people.astype(np.float64)[:, None]
+        by_people = STEP_OF_MEANS * self.deviation / fewest_told_alike(people)[:, None]
         return rounded_up(np.maximum(by_people, self.least))
 
     def finest(self, n_people: int) -> FloatArray:
@@ -140,6 +140,12 @@ def steps_of(rows: RowSource, moments: Moments, terms: Terms, coarser: Mapping[s
     for number, column in enumerate(terms.features):
         least[number] = max(least[number], column.step or 0.0, (coarser or {}).get(column.name, 0.0))
     return Steps(np.maximum(np.sqrt(moments.variance), grain), least)
+
+
+def fewest_told_alike(people: NDArray[np.generic]) -> FloatArray:
+    """The fewest people whose number is told as theirs is: steps by the exact one would tell it."""
+    exact = people.astype(np.float64)
+    return np.minimum(exact, np.maximum(coarse_counts(people) - MULTIPLE // 2, MULTIPLE))
 
 
 def grain_of(rows: FloatArray) -> FloatArray:
@@ -259,12 +265,16 @@ def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd
     """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
     grid = steps.of_means(crowd.of_each)
     centroids = told_means(summary.centroids, grid, summary.terms)
-    return replace(
+    told = replace(
         summary,
         centroids=off_the_rows(centroids, rows, grid, summary.terms),
         mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
+        moments=None,
+    )
+    return replace(
+        told,
         shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all),
-        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, summary.terms),
+        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, told),
     )
 
 
@@ -360,19 +370,20 @@ def coarse_counts(counts: NDArray[np.generic], smallest: int = 1) -> IntArray:
     return np.maximum(nearest, math.ceil(smallest / MULTIPLE)) * MULTIPLE
 
 
-def coarse_moments(moments: Moments, n_people: int, steps: Steps, terms: Terms) -> Moments:
-    """Mean and variance of every column, each in its steps."""
+def coarse_moments(moments: Moments, n_people: int, steps: Steps, told: Summary) -> Moments:
+    """Mean and variance of every column, each in its steps; of what is sensitive no more than is told already."""
     count = float(coarse_counts(np.array([moments.count]))[0])
-    mean = told_means(moments.mean[None], steps.finest(n_people)[None], terms)[0]
-    variance = coarse_variances(moments.variance, n_people)
-    # That of a share follows from it; told by itself it could say that all are alike.
-    hidden = hidden_shares(terms, len(mean))
-    return Moments(count, mean, np.where(hidden, mean * (1.0 - mean), variance) * count)
+    limits, hidden = limits_of(told.terms, len(moments.mean)), hidden_shares(told.terms, len(moments.mean))
+    share = np.average(told.centroids, axis=0, weights=told.mass)
+    mean = np.where(hidden, share, to_grid_inside(moments.mean, steps.finest(n_people), limits))
+    variance = np.where(hidden, share * (1.0 - share), coarse_variances(moments.variance, n_people))
+    return Moments(count, mean, variance * count)
 
 
 def coarse_variances(variances: FloatArray, n_people: int) -> FloatArray:
     """Rounded in steps that grow with them; what varies is not told as constant."""
-    step = rounded_up(np.where(variances > 0.0, variances, 1.0) * min(1.0, STEP_OF_VARIANCES / n_people))
+    fewest = float(fewest_told_alike(np.array([n_people]))[0])
+    step = rounded_up(np.where(variances > 0.0, variances, 1.0) * min(1.0, STEP_OF_VARIANCES / fewest))
     return np.where(variances > 0.0, np.maximum(to_grid(variances, step), step), 0.0)
 
 
@@ -383,7 +394,7 @@ def coarse_shape(shape: FloatArray, n_people: int) -> FloatArray:
     if shape.ndim == 1:
         return coarse
     deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
-    step = float(rounded_up(np.array([min(1.0, STEP_OF_CORRELATIONS / n_people)]))[0])
+    step = float(rounded_up(np.minimum(1.0, STEP_OF_CORRELATIONS / fewest_told_alike(np.array([n_people]))))[0])
     correlation = to_grid(shape / np.outer(deviation, deviation), np.asarray(step))
     np.fill_diagonal(correlation, 1.0)
     lacking = max(0.0, 1e-6 - float(np.linalg.eigvalsh(correlation)[0]))

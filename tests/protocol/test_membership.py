@@ -1,0 +1,185 @@
+"""Can anybody who has a row tell whether it is in a message? What the audit measures, and what it refuses."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from goldfc import OneShot, Summary, summarize
+from goldfc._types import FloatArray, IntArray
+from goldfc.protocol.audit import MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
+from goldfc.protocol.client import alike
+from goldfc.protocol.membership import guess_of, try_out
+from goldfc.protocol.rows import InMemory, RowSource, as_source
+
+LEVEL = OneShot(smallest=5, rows_each=8)
+PLAIN = OneShot(rows_each=2)
+
+
+def noise(n_rows: int, n_features: int, seed: int = 0) -> FloatArray:
+    """The hardest rows to hide: no two columns have anything in common."""
+    return np.random.default_rng(seed).normal(size=(n_rows, n_features))
+
+
+def factors(n_rows: int, n_features: int, seed: int = 0) -> FloatArray:
+    """Rows like those of people: many columns that say much the same."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n_rows, 2)) @ rng.normal(size=(2, n_features)) + 0.5 * rng.normal(size=(n_rows, n_features))
+
+
+def telling(rows: FloatArray | RowSource, way: OneShot, people: IntArray | None = None) -> Again:
+    """Other rows, as exactly as these are told."""
+    summary = summarize(rows, "a", way.task, people=people)[0]
+    return lambda some, whose: alike(some, summary, way.task, whose)
+
+
+def audited(rows: FloatArray | RowSource, way: OneShot = LEVEL, people: IntArray | None = None) -> Audit:
+    summary, labels = summarize(rows, "a", way.task, people=people)
+    return audit(rows, summary, labels, again=telling(rows, way, people), required=way.smallest, people=people)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n_rows", "n_features"), [(300, 3), (300, 6), (60, 10)])
+def test_members_of_small_micro_clusters_are_found_and_the_level_hides_them(
+    n_rows: int, n_features: int, seed: int
+) -> None:
+    rows = factors(n_rows, n_features, seed)
+    small = membership_of(as_source(rows), telling(rows, PLAIN))
+    assert small is not None
+    assert small.auc > 0.85
+    report = audited(rows)
+    assert report.membership is not None
+    assert report.membership.auc <= MOST_AUC
+    assert report.membership.found <= 0.1
+    assert not report.failures
+
+
+def test_of_random_noise_in_few_columns_members_are_hidden_too() -> None:
+    rows = noise(300, 3)
+    small = membership_of(as_source(rows), telling(rows, PLAIN))
+    report = audited(rows)
+    assert small is not None
+    assert report.membership is not None
+    assert small.auc > 0.85
+    assert report.membership.auc <= MOST_AUC
+    assert not report.failures
+
+
+def test_what_gives_more_away_than_the_limits_is_refused() -> None:
+    report = audited(noise(600, 10))
+    found = report.membership
+    assert found is not None
+    for limits, names in (
+        (Limits(found.auc, found.found), []),
+        (Limits(found.auc - 1e-6, 1.0), ["membership"]),
+        (Limits(1.0, found.found - 1e-6), ["membership"]),
+    ):
+        assert [failure.name for failure in replace(report, limits=limits).failures] == names
+    assert "membership" in [failure.name for failure in audited(noise(600, 10), PLAIN).failures]
+
+
+def test_one_mean_of_all_gives_less_away_than_many() -> None:
+    rows = noise(40, 10)
+    summary = summarize(rows, "a", LEVEL.task)[0]
+    assert len(summary.centroids) == 1
+    report = audited(rows)
+    assert report.membership is not None
+    assert report.membership.auc <= MOST_AUC
+
+
+@pytest.mark.parametrize("n_people", [10, 11, 12])
+def test_with_fewer_than_twelve_people_nothing_can_be_measured_and_nothing_leaves(n_people: int) -> None:
+    report = audited(noise(n_people, 2))
+    names = [failure.name for failure in report.failures]
+    assert (report.membership is None) == (n_people < 12) == ("unmeasured" in names)
+
+
+def test_visits_of_few_people_cannot_be_measured_either() -> None:
+    rows = noise(66, 2)
+    people = np.arange(66) // 6
+    report = audited(rows, people=people)
+    assert report.membership is None
+    assert [failure.name for failure in report.failures] == ["unmeasured"]
+    # Where nothing is required, nothing need be measured.
+    assert "unmeasured" not in [failure.name for failure in audited(rows[:8], PLAIN).failures]
+
+
+def test_measuring_again_finds_the_same() -> None:
+    rows = factors(200, 5)
+    assert audited(rows) == audited(rows)
+
+
+def test_whole_persons_are_inside_or_not() -> None:
+    people = np.repeat(np.arange(40), 5)[np.random.default_rng(0).permutation(200)] * 7
+    rows = np.column_stack([people, noise(200, 2)]).astype(float)
+    seen: list[set[float]] = []
+
+    def again(some: FloatArray | RowSource, whose: IntArray | None) -> Summary:
+        source = as_source(some)
+        table = source.read(0, source.shape[0])
+        assert whose is not None
+        np.testing.assert_array_equal(table[:, 0], whose)
+        assert len(table) == 5 * len(np.unique(whose))  # all rows of everybody who is inside
+        seen.append(set(whose.tolist()))
+        return summarize(table, "a", LEVEL.task, people=whose)[0]
+
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        trial = split_once(InMemory(rows), again, people, rng)
+        assert int(trial.member.sum()) == 5 * len(seen[-1]) == 100
+        assert int((1 - trial.member).sum()) % 5 == 0
+    assert len({frozenset(one) for one in seen}) == 5
+
+
+class Elsewhere:
+    """Rows that are not an array; it counts what is read."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        self._rows = rows
+        self.shape = rows.shape[0], rows.shape[1]
+        self.read_so_far = 0
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        """A copy."""
+        self.read_so_far += stop - start
+        return self._rows[start:stop].copy()
+
+
+def test_a_large_table_is_measured_from_where_it_is_and_in_bounded_time() -> None:
+    rows = factors(23_000, 4)
+    elsewhere = Elsewhere(rows)
+    again = telling(rows, LEVEL)
+    start = time.perf_counter()
+    found = membership_of(elsewhere, again)
+    assert time.perf_counter() - start < 60.0
+    assert found is not None
+    assert found.auc <= 0.6
+    assert found == membership_of(InMemory(rows), again)
+    small = Elsewhere(rows[:1000])
+    assert membership_of(small, telling(rows[:1000], LEVEL)) is not None
+    # Two splits of many rows, ten of a thousand: what is read grows no faster than the table.
+    assert elsewhere.read_so_far / 23_000 <= small.read_so_far / 1000
+
+
+def test_a_score_is_judged_by_area_and_by_who_is_found_at_one_false_alarm_in_a_hundred() -> None:
+    member = np.repeat([1, 0], [200, 200])
+    sure = guess_of(np.where(member == 1, 2.0, 1.0), member)
+    assert (sure.auc, sure.found) == (1.0, 1.0)
+    blind = guess_of(np.zeros(400), member)
+    assert (blind.auc, blind.found) == (0.5, 0.0)
+    tenth = np.zeros(400)
+    tenth[:20] = 1.0
+    assert guess_of(tenth, member).found == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("parts", [("mass", "shape", "moments"), ("mass", "moments"), ("moments",), ()])
+def test_whatever_a_message_tells_can_be_tried(parts: Sequence[str]) -> None:
+    rows = factors(300, 4)
+    whole = summarize(rows[:150], "a", LEVEL.task)[0]
+    summary = Summary("a", whole.centroids, **{part: getattr(whole, part) for part in parts})
+    trial = try_out(rows[:150], rows[150:200], rows[200:], summary)
+    assert trial.statistics.shape[0] == 200
+    assert np.isfinite(trial.statistics).all()
+    assert trial.member.sum() == 150
