@@ -47,7 +47,7 @@ def test_who_has_nothing_of_his_own_changes_nothing() -> None:
 
 
 def test_the_result_hangs_on_the_only_site_that_has_a_cluster() -> None:
-    rows, truth = blobs(4, 480, 3, seed=1)
+    rows, truth = blobs(4, 960, 3, seed=1)
     common = np.split(rows[truth < 3], 4)
     left_out = left_out_of(summaries_of(*common[:3], np.vstack([common[3], rows[truth == 3]])), 4)
     assert min(left_out, key=lambda without: without.agreement).client == "d"

@@ -123,7 +123,7 @@ def test_a_mixed_table_ends_as_by_files_too(tmp_path: Path, n_clusters: int | No
     for number, name in enumerate(NAMES):
         rng = np.random.default_rng(number)
         for folder in (tmp_path, files):
-            write_site(folder / name, number, WHAT)
+            write_site(folder / name, number, WHAT, n_rows=400)
             write_agreement(folder / name, what)
         _, *lines = sites[name].read_text(encoding="utf-8").splitlines()
         more = [f"{line},{rng.choice(['a', 'b', 'c'])},{rng.choice(['yes', 'no'])}" for line in lines]

