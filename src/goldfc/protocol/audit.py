@@ -265,8 +265,11 @@ def n_splits(n_rows: int) -> int:
 
 def split_once(rows: RowSource, again: Again, people: IntArray | None, rng: np.random.Generator) -> Trial:
     """One site of some of the rows, and what can be guessed of all of them."""
-    part = parts_of(rows.shape[0] if people is None else int(people.max()) + 1, rng)
-    part = part if people is None else part[people]
+    if people is None:
+        part = parts_of(rows.shape[0], rng)
+    else:
+        names, number = np.unique(people, return_inverse=True)
+        part = parts_of(len(names), rng)[number]
     inside, outside, others = (np.flatnonzero(part == number).astype(np.int32) for number in range(3))
     summary = again(Chosen(rows, inside), None if people is None else people[inside])
     return try_out(some_of(rows, inside), some_of(rows, outside), some_of(rows, others), summary)
