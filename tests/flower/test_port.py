@@ -254,7 +254,7 @@ def test_a_refusal_that_depends_on_rows_is_one_word_whatever_it_is(tmp_path: Pat
     data = write_site(tmp_path / "east", 0, WHAT)
     data.write_text(table, encoding="utf-8")
     reply = asked_to_summarize(real(data=data, client="east"), WHAT)
-    assert reply == {"client": "east", "body": b"", "refusal": "rows"}
+    assert reply == {"client": "east", "body": b"", "refusal": "withheld"}
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_whatever_fails_once_rows_are_looked_at_is_the_same_word(
 
     monkeypatch.setattr(client_app, "send", fails)
     node = real(data=write_site(tmp_path / "east", 0, WHAT), client="east")
-    assert asked_to_summarize(node, WHAT)["refusal"] == "rows"
+    assert asked_to_summarize(node, WHAT)["refusal"] == "withheld"
     assert f"goldfc: {error}" in caplog.text  # the node's own log still says what it was
 
 
