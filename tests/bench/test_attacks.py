@@ -10,7 +10,7 @@ from goldfc.bench.attacks import attributes, differencing, homogeneity, membersh
 from goldfc.bench.attacks.before import told_before
 from goldfc.bench.attacks.page import Results, as_markdown
 from goldfc.bench.attacks.price import price_of
-from goldfc.bench.attacks.run import TASK, Row, after, before, row_of
+from goldfc.bench.attacks.run import TASK, Row, row_of, sent_before, sent_now
 from goldfc.bench.attacks.sites import SENSITIVE, Table, Target, tables, target_of
 from goldfc.cli import main
 from goldfc.errors import BadRows
@@ -55,8 +55,8 @@ def test_no_row_comes_back_now(name: str, n_rows: int) -> None:
 
 
 def best_auc(site: Target, level: str) -> float:
-    told, alike = before(site.table) if level == "before" else after(site.table, site.inside)
-    found = membership.attack(site, told, alike, np.random.default_rng(0))
+    sent = sent_before(site) if level == "before" else sent_now(site)
+    found = membership.attack(site, sent.summary, sent.again, np.random.default_rng(0))
     return max(guess_of(scores, found.member).auc for scores in found.scores.values())
 
 
@@ -78,15 +78,13 @@ def test_columns_of_members_were_known_and_are_not_now() -> None:
 @pytest.mark.parametrize("n_rows", [40, 100])
 def test_the_row_that_came_between_two_messages_stays_unknown(n_rows: int) -> None:
     site = target("breast cancer", n_rows)
-    (then, _), (_, now) = before(site.table), after(site.table, site.inside)
-    assert differencing.error_of_new_row(site, then) < 0.15
-    assert differencing.error_of_new_row(site, now) > 0.35
+    assert differencing.error_of_new_row(site, sent_before(site).again) < 0.15
+    assert differencing.error_of_new_row(site, sent_now(site).again) > 0.35
 
 
 def test_one_of_two_sites_learns_little_of_the_other() -> None:
     site = target("digits", 150)
-    _, alike = after(site.table, site.inside)
-    assert neighbours.auc_of_the_other(site, alike, np.random.default_rng(0)) < 0.65
+    assert neighbours.auc_of_the_other(site, sent_now(site).again, np.random.default_rng(0)) < 0.65
 
 
 def test_claims_about_a_sensitive_column_are_no_better_than_without_the_message() -> None:

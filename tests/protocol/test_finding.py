@@ -5,9 +5,9 @@ import pytest
 
 from goldfc import OneShot, summarize
 from goldfc._types import FloatArray
+from goldfc.protocol.client import tell
 from goldfc.protocol.finding import DIFFERENT_LEVELS, FEWEST_NUMBERS, moments_of, shape_of, unit_of
 from goldfc.protocol.message import Scaling
-from goldfc.protocol.privacy import Steps
 from goldfc.protocol.rows import InMemory
 from goldfc.protocol.terms import Column, Terms
 
@@ -81,16 +81,15 @@ def test_the_shape_is_that_of_the_numbers() -> None:
 
 def test_of_suppressed_mixed_tables_no_micro_cluster_is_small_and_shares_are_rounded() -> None:
     rows = mixed(500)
-    task = OneShot(smallest=5, rows_each=8).task
-    summary, labels = summarize(rows, "a", task, terms=MIXED)
-    assert np.bincount(labels).min() >= 5
-    shares = summary.centroids[:, [0, 1, 2, 4, 6, 7]]
-    sizes = np.bincount(labels)
-    steps = Steps(np.ones(1), np.zeros(1)).of_means(sizes)
-    assert (steps[:, 0] >= 2.0 / sizes - 1e-12).all()
+    told = tell(rows, "a", OneShot(smallest=5, rows_each=8).task, terms=MIXED)
+    labels, those = told.micro_clusters, [0, 1, 2, 4, 6, 7]
+    shares, steps, sizes = told.summary.centroids[:, those], told.grid[:, those], np.bincount(labels)
+    assert sizes.min() >= 5
+    # With every row the share of a level moves by 1 / size.
+    assert (steps >= 2.0 / sizes[:, None] - 1e-12).all()
     # Half a step aside are only those that would have been a row.
     np.testing.assert_allclose(shares / steps * 2.0, np.round(shares / steps * 2.0), atol=1e-6)
     assert ((shares >= 0.0) & (shares <= 1.0)).all()
-    means = np.array([rows[labels == number].mean(axis=0) for number in range(len(summary.centroids))])
+    means = np.array([rows[labels == number].mean(axis=0) for number in range(len(shares))])
     # The last step below 1 stands for all above it, too.
-    assert (np.abs(shares - means[:, [0, 1, 2, 4, 6, 7]]) <= steps).all()
+    assert (np.abs(shares - means[:, those]) <= steps).all()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray
 from goldfc.protocol.audit import MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
-from goldfc.protocol.client import alike
+from goldfc.protocol.client import alike, measured, tell
 from goldfc.protocol.membership import guess_of, try_out
 from goldfc.protocol.rows import InMemory, RowSource, as_source
 
@@ -31,13 +32,13 @@ def factors(n_rows: int, n_features: int, seed: int = 0) -> FloatArray:
 
 def telling(rows: FloatArray | RowSource, way: OneShot, people: IntArray | None = None) -> Again:
     """Other rows, as exactly as these are told."""
-    summary = summarize(rows, "a", way.task, people=people)[0]
-    return lambda some, whose: alike(some, summary, way.task, whose)
+    return partial(alike, told=tell(rows, "a", way.task, people=people))
 
 
 def audited(rows: FloatArray | RowSource, way: OneShot = LEVEL, people: IntArray | None = None) -> Audit:
-    summary, labels = summarize(rows, "a", way.task, people=people)
-    return audit(rows, summary, labels, again=telling(rows, way, people), required=way.smallest, people=people)
+    told = tell(rows, "a", way.task, people=people)
+    told = told if told.membership is not None else measured(told, rows, people)
+    return audit(rows, told, required=way.smallest, people=people)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -81,7 +82,7 @@ def test_what_gives_more_away_than_the_limits_is_refused() -> None:
 
 
 def test_one_mean_of_all_gives_less_away_than_many() -> None:
-    rows = noise(40, 10)
+    rows = noise(16, 10)
     summary = summarize(rows, "a", LEVEL.task)[0]
     assert len(summary.centroids) == 1
     report = audited(rows)

@@ -1,28 +1,35 @@
 """The privacy level `suppressed`, and the audit."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadRows
 from goldfc.protocol.agreement import Agreement
 from goldfc.protocol.audit import USUAL, WARNINGS, Audit, Change, Finding, Limits, audit
-from goldfc.protocol.client import alike
+from goldfc.protocol.client import measured, tell, tell_as
+from goldfc.protocol.finding import moments_of
 from goldfc.protocol.membership import Guess
 from goldfc.protocol.message import is_covariance
 from goldfc.protocol.privacy import (
+    Allowed,
+    Spread,
     coarse_counts,
     coarse_shape,
     directions_of,
     equals_a_row,
     fewest_told_alike,
+    ladder,
     off_the_rows,
     people_of_each,
+    spread_of,
 )
 from goldfc.protocol.rows import InMemory, RowSource
 from goldfc.protocol.terms import UNNAMED, Column, Terms
@@ -75,16 +82,9 @@ def audited(
     limits: Limits = USUAL,
 ) -> Audit:
     """What the audit finds in what a site would send; five rows are required, whatever was asked for."""
-    summary, labels = summarize(rows, "a", way.task, terms=terms)
-    return audit(
-        rows,
-        summary,
-        labels,
-        again=lambda some, people: alike(some, summary, way.task, people),
-        change=change,
-        required=5,
-        limits=limits,
-    )
+    told = tell(rows, "a", way.task, terms=terms)
+    told = told if told.membership is not None else measured(told, rows)
+    return audit(rows, told, change=change, required=5, limits=limits)
 
 
 def test_integer_rows_are_stepped_aside_from() -> None:
@@ -139,14 +139,19 @@ def means_by(labels: RowLabels, rows: FloatArray) -> FloatArray:
 
 
 def grid_by_hand(
-    rows: FloatArray, labels: RowLabels, terms: Terms = UNNAMED, people: IntArray | None = None
+    rows: FloatArray,
+    labels: RowLabels,
+    terms: Terms = UNNAMED,
+    people: IntArray | None = None,
+    coarseness: float = 1.0,
 ) -> FloatArray:
-    """The steps of all micro-clusters by the letter: 2 max(SD, grain) / people, two digits, rounded up.
+    """The steps of all micro-clusters by the letter: standard errors, but at least 2 grains / people; rounded up.
 
     By the fewest people that are told as the same multiple of five.
     """
     whose = np.arange(len(rows)) if people is None else people
     steps = np.empty((labels.max() + 1, rows.shape[1]))
+    around = np.sqrt(((rows - means_by(labels, rows)[labels]) ** 2).mean(axis=0))
     for number, feature in np.ndindex(*steps.shape):
         values = np.unique(rows[:, feature])
         grain = np.diff(values).min() if len(values) > 1 else 0.0
@@ -154,8 +159,9 @@ def grid_by_hand(
         alike = min(
             few for few in range(1, count + 1) if few == count or max(1, round(few / 5)) == max(1, round(count / 5))
         )
-        step = 2.0 * max(float(rows[:, feature].std()), float(grain)) / max(alike, min(count, 5))
-        step = max(step, (terms.features[feature].step or 0.0) if terms.features else 0.0)
+        alike = max(alike, min(count, 5))
+        step = min(coarseness * around[feature] / np.sqrt(alike), 2.0 * float(rows[:, feature].std()))
+        step = max(step, 2.0 * float(grain) / alike, (terms.features[feature].step or 0.0) if terms.features else 0.0)
         step = max(step, 1e-12)
         unit = 10.0 ** (np.floor(np.log10(step)) - 1)
         steps[number, feature] = np.ceil(step / unit - 1e-9) * unit
@@ -171,16 +177,17 @@ def is_multiple(values: FloatArray, steps: FloatArray) -> bool:
 def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_features: int, units: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.uniform(-units, units, n_features) + rng.normal()
-    summary, labels = summarize(rows, "a", WAY.task)
-    steps = grid_by_hand(rows, labels)
+    told = tell(rows, "a", WAY.task)
+    summary, labels, coarseness = told.summary, told.micro_clusters, told.allowed.coarseness
+    steps = grid_by_hand(rows, labels, coarseness=coarseness)
     assert is_multiple(summary.centroids, steps)
     assert (np.abs(summary.centroids - means_by(labels, rows)) <= 0.5001 * steps).all()
-    everybody = grid_by_hand(rows, np.zeros(n_rows, dtype=np.int32))[0]
+    everybody = grid_by_hand(rows, np.zeros(n_rows, dtype=np.int32), coarseness=coarseness)[0]
     if summary.moments is not None:
         assert is_multiple(summary.moments.mean, everybody)
         assert summary.moments.count % 5 == 0
         apart = np.abs(summary.moments.variance - rows.var(axis=0))
-        assert (apart <= 0.56 * rows.var(axis=0) * min(1.0, 4.0 / (n_rows - 4))).all()
+        assert (apart <= 0.56 * rows.var(axis=0) * min(1.0, coarseness * np.sqrt(2.0 / (n_rows - 4)))).all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -192,7 +199,7 @@ def test_one_row_more_or_less_moves_a_mean_by_less_than_about_its_step(seed: int
     step = grid_by_hand(rows, together)[0]
     without = (rows.sum(axis=0) - rows) / (n_rows - 1)
     moved = np.abs(without - rows.mean(axis=0))
-    # A row that is not further out than two deviations; yes or no, whichever is rare.
+    # A row that is not further out than two deviations, or one of six; yes or no, whichever is rare.
     usual = np.abs(rows - rows.mean(axis=0)) <= 2.0 * rows.std(axis=0)
     usual[:, 2] = True
     assert (moved <= np.where(usual, step * n_rows / (n_rows - 1), np.inf)).all()
@@ -228,10 +235,10 @@ def test_a_rounded_shape_is_still_a_covariance(seed: int, n_features: int, n_row
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.uniform(-6, 6, n_features)
     shape = rows.T @ rows / n_rows
-    coarse = coarse_shape(shape, n_people)
+    coarse = coarse_shape(shape, n_people, 1.0)
     assert is_covariance(coarse)
     # Variances are in steps of their own.
-    step = np.diagonal(shape) * min(1.0, 4.0 / fewest_told_alike(np.array([n_people]))[0])
+    step = np.diagonal(shape) * min(1.0, np.sqrt(2.0 / fewest_told_alike(np.array([n_people]))[0]))
     assert (np.abs(np.diagonal(coarse) - np.diagonal(shape)) <= 0.56 * step).all()
 
 
@@ -307,33 +314,47 @@ def how_much(rows: FloatArray, people: IntArray | None = None) -> str:
 
 @pytest.mark.parametrize("n_features", [4, 10, 20])
 def test_what_a_site_tells_shrinks_with_its_people(n_features: int) -> None:
-    rows = np.random.default_rng(0).normal(size=(25 * n_features, n_features))
-    amounts = [how_much(rows[:n_rows]) for n_rows in range(len(rows), 2, -1)]
-    assert list(dict.fromkeys(amounts)) == ["covariance", "moments", "mean", "nothing"]
-    found = {amount: len(rows) - amounts.index(amount) for amount in amounts}
-    assert amounts.count("covariance") == 5 * n_features + 1  # from 20 people for every feature on
-    # From about six and three people for every direction on, of which there are about as many as columns.
-    assert 4.5 * n_features <= found["mean"] <= 7.5 * n_features
-    assert 2.2 * n_features <= found["nothing"] <= max(9, 4.0 * n_features)
+    rows = factors(60 * n_features, n_features)
+    amounts = [how_much(rows[:n_rows]) for n_rows in (len(rows), 19 * n_features, 12, 9)]
+    assert amounts == ["covariance", "moments", "mean", "nothing"]
+
+
+def factors(n_rows: int, n_features: int) -> FloatArray:
+    """Rows like those of people: many columns that say much the same."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n_rows, 2)) @ rng.normal(size=(2, n_features)) + 0.5 * rng.normal(size=(n_rows, n_features))
+
+
+def test_the_fewer_people_for_every_direction_the_coarser() -> None:
+    spread = spread_of(np.random.default_rng(0).normal(size=(800, 30)))
+    rungs = [list(ladder(Spread(spread, spread), n_people, WAY.task, "a")) for n_people in (60, 100, 300, 800)]
+    coarse = [one[0].coarseness for one in rungs]
+    assert coarse == sorted(coarse, reverse=True)
+    assert coarse[0] > 3.0
+    for some in rungs:
+        assert some[-1].is_one_mean
+        for first, then in pairwise(some[:-1]):  # what the audit does not like: less of it, of more people, or coarser
+            assert (then.coarseness, then.task.smallest, first.task.shape) > (
+                first.coarseness,
+                first.task.smallest,
+                then.task.shape,
+            )
 
 
 @pytest.mark.parametrize("n_features", [2, 10, 30])
-def test_micro_clusters_grow_with_the_features_and_with_the_directions(n_features: int) -> None:
+def test_micro_clusters_grow_with_the_directions(n_features: int) -> None:
     rng = np.random.default_rng(0)
     independent = rng.normal(size=(40 * n_features, n_features))
     one_factor = rng.normal(size=(40 * n_features, 1)) + 0.05 * rng.normal(size=(40 * n_features, n_features))
     for rows, directions in ((independent, n_features), (one_factor, 1)):
         summary, labels = summarize(rows, "a", WAY.task)
-        least = max(5, int(np.ceil(2.3 * np.sqrt(n_features))), int(1.4 * directions))
-        assert np.bincount(labels).min() >= summary.smallest >= least
-    # One factor: its root is all that counts.
-    assert summary.smallest == max(5, int(np.ceil(2.3 * np.sqrt(n_features))))
+        assert np.bincount(labels).min() >= summary.smallest >= max(5, int(0.9 * directions))
 
 
 def test_visits_are_not_people() -> None:
-    rows = np.random.default_rng(0).normal(size=(300, 4))
+    rows = factors(300, 4)
     assert how_much(rows) == "covariance"
-    for visits, amount in ((6, "moments"), (15, "mean"), (30, "nothing"), (50, "nothing")):
+    for visits, amount in ((6, "moments"), (25, "mean"), (33, "nothing"), (50, "nothing")):
         assert how_much(rows, np.arange(300) // visits) == amount
 
 
@@ -349,10 +370,11 @@ def test_every_micro_cluster_has_enough_different_people(seed: int, n_people: in
     rows = (rng.normal(size=(n_people, 2)) * 3.0)[people] + moves * rng.normal(size=(len(people), 2))
     if len(np.unique(people)) < 30:
         return
-    summary, labels = summarize(rows, "a", WAY.task, people=people)
+    told = tell(rows, "a", WAY.task, people=people)
+    summary, labels = told.summary, told.micro_clusters
     for number in range(len(summary.centroids)):
         assert len(np.unique(people[labels == number])) >= summary.smallest >= 5
-    assert is_multiple(summary.centroids, grid_by_hand(rows, labels, people=people))
+    assert is_multiple(summary.centroids, grid_by_hand(rows, labels, people=people, coarseness=told.allowed.coarseness))
 
 
 def test_six_visits_of_one_patient_are_no_micro_cluster() -> None:
@@ -385,15 +407,20 @@ SENSITIVE = Terms(columns=(Column(name="x"), Column(name="y"), Column(name="ill"
 def test_a_sensitive_yes_or_no_is_never_told_as_all_or_none(seed: int, n_rows: int, yes: float) -> None:
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.normal(size=(n_rows, 2)), rng.random(n_rows) < yes])
-    summary, labels = summarize(rows, "a", WAY.task, terms=SENSITIVE)
+    summary, _ = summarize(rows, "a", WAY.task, terms=SENSITIVE)
     told = summary.centroids[:, 2]
     assert ((told > 0.0) & (told < 1.0)).all()
     if summary.moments is not None:
         assert 0.0 < summary.moments.mean[2] < 1.0
         assert summary.moments.variance[2] > 0.0  # nor as what does not vary
     # Whoever is ill is with the same others.
-    rows[:, 2] = rng.random(n_rows) < 0.5
-    np.testing.assert_array_equal(summarize(rows, "a", WAY.task, terms=SENSITIVE)[1], labels)
+    allowed = Allowed(WAY.task, moments=True)
+    together = []
+    for share in (yes, 0.5):
+        rows[:, 2] = rng.random(n_rows) < share
+        source = InMemory(rows)
+        together.append(tell_as(source, "a", allowed, moments_of(source), SENSITIVE).micro_clusters)
+    np.testing.assert_array_equal(together[0], together[1])
 
 
 def test_levels_of_a_sensitive_category_are_never_told_as_all_or_none() -> None:
@@ -491,31 +518,43 @@ def test_one_rare_row_is_told_like_none_or_like_two() -> None:
 # --- directions ---
 
 
-def test_directions_are_counted() -> None:
+def test_directions_are_those_that_rounding_leaves() -> None:
     rng = np.random.default_rng(0)
     for n_features in (3, 10, 40):
-        assert directions_of(rng.normal(size=(1000, n_features))) == pytest.approx(n_features, rel=0.1)
-    factor = rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, 20))
-    assert directions_of(factor) == pytest.approx(1.0, rel=0.1)
-    assert directions_of(np.full((50, 4), 3.0)) == 1.0
+        spread = spread_of(rng.normal(size=(5000, n_features)))
+        for coarseness in (1.0, 3.0):
+            expected = n_features / (1.0 + coarseness**2 / 12.0)
+            assert directions_of(spread, coarseness) == pytest.approx(expected, rel=0.05)
+    factor = spread_of(rng.normal(size=(1000, 1)) + 0.05 * rng.normal(size=(1000, 20)))
+    assert directions_of(factor, 1.0) == pytest.approx(1.0, rel=0.6)
+    assert directions_of(factor, 5.0) == pytest.approx(1.0, rel=0.1)
+    assert directions_of(spread_of(np.full((50, 4), 3.0)), 1.0) == 1.0
 
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), n_rows=st.integers(3, 60), n_features=st.integers(1, 80))
-def test_directions_do_not_hang_on_how_the_axes_lie(seed: int, n_rows: int, n_features: int) -> None:
+def test_directions_do_not_depend_on_units(seed: int, n_rows: int, n_features: int) -> None:
     """With fewer features than rows, and with more."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, n_features)) * rng.uniform(0.1, 3.0, n_features)
-    turned = rows @ np.linalg.qr(rng.normal(size=(n_features, n_features)))[0]
-    found = directions_of(rows)
-    assert 0.99 <= found <= n_features + 1e-9
-    assert directions_of(turned + 7.0) == pytest.approx(found, rel=1e-6)
+    found = spread_of(rows)
+    assert found.sum() == pytest.approx(n_features)
+    np.testing.assert_allclose(spread_of(rows * rng.uniform(0.1, 90.0, n_features) + 7.0), found, atol=1e-9)
 
 
-def test_more_features_than_rows_still_spread_in_many_directions() -> None:
-    rows = np.random.default_rng(0).normal(size=(60, 200))
-    assert directions_of(rows) > 60
-    assert how_much(rows) == "nothing"
+@pytest.mark.parametrize("coarseness", [1.0, 4.0, 12.0])
+@pytest.mark.parametrize("n_features", [20, 100])
+def test_a_mean_leaks_as_theory_says(n_features: int, coarseness: float) -> None:
+    """The AUC of the best test of membership of one mean is Phi(sqrt(directions / 2 n))."""
+    rng = np.random.default_rng(0)
+    n_rows, areas = 2 * n_features, []
+    for _ in range(200):
+        inside, outside = rng.normal(size=(2, n_rows, n_features))
+        step, aside = coarseness / np.sqrt(n_rows), rng.random(n_features)  # rows are not centred on the grid
+        mean = (np.round(inside.mean(axis=0) / step + aside) - aside) * step
+        areas.append((inside @ mean > (outside @ mean)[:, None]).mean())
+    expected = norm.cdf(np.sqrt(directions_of(np.ones(n_features), coarseness) / (2.0 * n_rows)))
+    assert np.mean(areas) == pytest.approx(expected, abs=0.03)
 
 
 # --- beside the rows ---

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goldfc import OneShot, Summary, summarize
+from goldfc import OneShot, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.protocol import rows as rows_module
-from goldfc.protocol.audit import Again, audit
-from goldfc.protocol.client import alike
+from goldfc.protocol.audit import audit
+from goldfc.protocol.client import tell
 from goldfc.protocol.finding import moments_of
 from goldfc.protocol.rows import Chosen, InMemory, RowSource, blocks_of, sample_of
 
@@ -60,23 +60,15 @@ class Elsewhere:
         return self._rows[start:stop].copy()
 
 
-def told_as(summary: Summary) -> Again:
-    """Other rows, as exactly as a summary tells these."""
-    return lambda rows, people: alike(rows, summary, WAY.task, people)
-
-
 @pytest.mark.parametrize("n_rows", [300, 10_000, 10_001, 23_000])
 def test_it_does_not_matter_where_rows_are(n_rows: int) -> None:
     rows = table(n_rows)
     elsewhere: RowSource = Elsewhere(rows)
-    summary, labels = summarize(rows, "a", WAY.task)
-    other, beside = summarize(elsewhere, "a", WAY.task)
-    assert summary.to_message().digest == other.to_message().digest
-    np.testing.assert_array_equal(labels, beside)
-    limit = min(100, n_rows // 8)
-    assert 0.7 * limit <= len(summary.centroids) <= limit  # some that were too small are merged
-    one = audit(rows, summary, labels, again=told_as(summary), required=5)
-    assert one == audit(elsewhere, other, beside, again=told_as(other), required=5)
+    here, there = tell(rows, "a", WAY.task), tell(elsewhere, "a", WAY.task)
+    assert here.summary.to_message().digest == there.summary.to_message().digest
+    np.testing.assert_array_equal(here.micro_clusters, there.micro_clusters)
+    one = audit(rows, here, required=5)
+    assert one == audit(elsewhere, there, required=5)
     assert one.membership is not None
     assert not one.failures
 
@@ -91,8 +83,7 @@ def test_bad_values_are_named_by_their_row_in_any_block() -> None:
 def test_a_mean_that_is_one_rows_value_is_found_among_many_rows() -> None:
     rows = table(12_000)
     rows[11_017, 1] = -999_999.0
-    summary, labels = summarize(rows, "a", WAY.task)
-    report = audit(rows, summary, labels, required=5)
+    report = audit(rows, tell(rows, "a", WAY.task), required=5)
     assert [(name, row) for name, _, row in report.dominated] == [("1", 11_017)]
 
 

@@ -26,7 +26,7 @@ from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.protocol.agreement import Agreement, far_out
 from goldfc.protocol.audit import Audit, audit
-from goldfc.protocol.client import alike, summarize
+from goldfc.protocol.client import summarize, tell
 from goldfc.protocol.label import predict
 from goldfc.protocol.message import LARGEST_MASS, Message, Summary
 from goldfc.protocol.terms import Column
@@ -89,15 +89,7 @@ def membership_table(datasets: Sequence[str]) -> Iterator[str]:
 def audit_of(rows: FloatArray) -> Audit:
     """At the default level."""
     what = agreement_for(rows.shape[1])
-    task = what.way.task
-    summary, micro_clusters = summarize(rows, "a", task, terms=what.terms)
-    return audit(
-        rows,
-        summary,
-        micro_clusters,
-        again=lambda part, people: alike(part, summary, task, people),
-        required=what.smallest,
-    )
+    return audit(rows, tell(rows, "a", what.way.task, terms=what.terms), required=what.smallest)
 
 
 def agreement_for(n_features: int) -> Agreement:

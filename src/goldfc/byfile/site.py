@@ -26,7 +26,7 @@ from goldfc.byfile.tables import Table
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.protocol.agreement import FILE, Agreement
 from goldfc.protocol.audit import Audit, audit
-from goldfc.protocol.client import alike, summarize
+from goldfc.protocol.client import measured, tell
 from goldfc.protocol.envelope import Context, PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.protocol.label import is_far, label
 from goldfc.protocol.message import Model, Summary
@@ -69,26 +69,26 @@ def draft_summary(
     looked = Looked(as_source(table.rows), agreement.terms.feature_names, table.persons)
     known = ledger.digests()
 
-    withhold, terms, steps = agreement.withhold, agreement.terms, policy.steps
-    summary, micro_clusters = summarize(
-        table.rows, client, task, withhold=withhold, terms=terms, steps=steps, people=table.people
+    limits, people = policy.limits(task.smallest), table.people
+    told = tell(
+        table.rows,
+        client,
+        task,
+        withhold=agreement.withhold,
+        terms=agreement.terms,
+        people=people,
+        steps=policy.steps,
+        limits=limits,
     )
-    message = summary.to_message()
+    if told.membership is None:
+        told = measured(told, table.rows, people, policy.steps)
+    message = told.summary.to_message()
     agreement.read_summary(message)  # what the server would refuse is told here
     # The very same message tells nothing new, however often it leaves.
     earlier = [] if message.digest in known else ledger.earlier(looked)
-    report = audit(
-        table.rows,
-        summary,
-        micro_clusters,
-        again=lambda rows, people: alike(rows, summary, task, people, policy.steps),
-        change=change_since(earlier, policy.days),
-        required=task.smallest,
-        people=table.people,
-        steps=policy.steps,
-        limits=policy.limits(task.smallest),
-    )
-    return Draft(summary, looked, report, policy, ledger, known, tuple(same_rows_elsewhere(earlier, client)))
+    change = change_since(earlier, policy.days)
+    report = audit(table.rows, told, change=change, required=task.smallest, people=people, limits=limits)
+    return Draft(told.summary, looked, report, policy, ledger, known, tuple(same_rows_elsewhere(earlier, client)))
 
 
 def same_rows_elsewhere(earlier: Sequence[Earlier], client: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What would a message give away? Looked at with the rows at hand, before it is written."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from goldfc.learning.moments import Moments
 from goldfc.protocol.finding import Ends, Measured, ends_of, labelled, measure, moments_of, unit_of
 from goldfc.protocol.membership import Guess, Trial, guess_of, learn, try_out
 from goldfc.protocol.message import Summary
-from goldfc.protocol.privacy import count_people, equals_a_row, people_of_each, steps_of
+from goldfc.protocol.privacy import Told, count_people, equals_a_row, people_of_each
 from goldfc.protocol.rows import Chosen, RowSource, as_source, blocks_of, sample_of
 from goldfc.protocol.terms import Column
 
@@ -22,6 +22,8 @@ from goldfc.protocol.terms import Column
 # unless the site's policy says otherwise.
 TELLS_MEMBERS, FINDS_MEMBERS = 0.65, 0.05
 MOST_AUC, MOST_FOUND = 0.7, 0.1
+# Above this area a site tells less, as long as there is less to tell.
+CONTENT = 0.68
 # What a warning may be called; a site's policy accepts warnings by these names.
 WARNINGS = ("membership", "near", "dominated", "constant")
 # With fewer people nothing can be measured. Tables are split so often, as far as so many rows in all allow.
@@ -164,39 +166,34 @@ class Audit:
             )
 
 
-Again = Callable[[FloatArray | RowSource, IntArray | None], Summary]
-
-
-def audit(  # noqa: PLR0913 (most have a default)
+def audit(
     rows: FloatArray | RowSource,
-    summary: Summary,
-    micro_clusters: RowLabels,
+    told: Told,
     *,
-    again: Again | None = None,
     change: Change | None = None,
     required: int = 1,
     people: IntArray | None = None,
-    steps: Mapping[str, float] | None = None,
     limits: Limits = USUAL,
 ) -> Audit:
-    """Look at a summary with the rows it was made of; `again` tells other rows (and people) as exactly."""
-    source = as_source(rows)
+    """Look at what a site would send with the rows it was made of."""
+    source, summary, labels = as_source(rows), told.summary, told.micro_clusters
     moments = moments_of(source)
-    scale, grid = unit_of(moments, "pooled", summary.terms).scale, steps_of(source, moments, summary.terms, steps)
-    micro, ends, columns = measure(source, micro_clusters), ends_of(source, micro_clusters), columns_of(summary)
-    each = people_of_each(micro_clusters, people)
-    told = grid.of_means(each) if required > 1 else np.zeros(micro.mean.shape)
-    same = all_alike(ends_of(source, micro_clusters, grid.finest(count_people(source, people))))
+    micro, ends, columns = measure(source, labels), ends_of(source, labels), columns_of(summary)
+    each = people_of_each(labels, people)
+    hidden = told.grid * each[:, None] if required > 1 else np.zeros(micro.mean.shape)
+    same = all_alike(ends_of(source, labels, told.grid.min(axis=0)))
     return Audit(
         rows=source.shape[0],
         micro_clusters=len(summary.centroids),
         smallest=int(each.min()),
         required=required,
-        exact_matches=int((equals_a_row(summary.centroids, source, grid.of_means(each)) | same).sum()),
-        distance_ratio=distance_ratio(source, summary.centroids, moments.mean, scale),
-        membership=membership_of(source, again, people) if again is not None else None,
+        exact_matches=int((equals_a_row(summary.centroids, source, told.grid) | same).sum()),
+        distance_ratio=distance_ratio(
+            source, summary.centroids, moments.mean, unit_of(moments, "pooled", summary.terms).scale
+        ),
+        membership=told.membership,
         constant_columns=constant_columns(ends, columns, moments),
-        dominated=dominated_columns(source, micro_clusters, micro, ends, columns, told * each[:, None]),
+        dominated=dominated_columns(source, labels, micro, ends, columns, hidden),
         change=change,
         limits=limits,
     )
@@ -234,6 +231,8 @@ def nearest_other(rows: FloatArray) -> FloatArray:
 
 
 # --- membership ---
+
+Again = Callable[[FloatArray | RowSource, IntArray | None], Summary]  # other rows (and people), told as exactly
 
 
 def membership_of(rows: RowSource, again: Again, people: IntArray | None = None) -> Guess | None:

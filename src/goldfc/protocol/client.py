@@ -2,13 +2,15 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Literal, NoReturn
 
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadMessage, BadRows
-from goldfc.learning.moments import LARGEST_VALUE
+from goldfc.learning.moments import LARGEST_VALUE, Moments
+from goldfc.protocol.audit import CONTENT, USUAL, Limits, membership_of
 from goldfc.protocol.finding import ends_of, find, measure, moments_of, renamed, shape_of, unit_of
 from goldfc.protocol.label import label
 from goldfc.protocol.message import Message, Model, Summary, Task
@@ -16,18 +18,19 @@ from goldfc.protocol.privacy import (
     SAMPLE,
     Allowed,
     Crowd,
+    Spread,
+    Told,
     count_people,
-    directions_of,
-    free_features,
     groups_of,
+    ladder,
     merge_small,
-    needs_of,
+    one_mean,
     people_of_each,
+    spread_of,
     steps_of,
-    stricter,
     suppressed,
 )
-from goldfc.protocol.rows import RowSource, as_source, blocks_of, sample_of
+from goldfc.protocol.rows import RowSource, as_source, blocks_of, sample_of, step_of_sample
 from goldfc.protocol.terms import UNNAMED, Terms
 
 Part = Literal["mass", "shape"]
@@ -51,55 +54,90 @@ def summarize(
 
     Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
     """
+    told = tell(rows, client, task, withhold=withhold, terms=terms, people=people, steps=steps)
+    return told.summary, told.micro_clusters
+
+
+def tell(  # noqa: PLR0913 (most have a default)
+    rows: FloatArray | RowSource,
+    client: str,
+    task: Task,
+    *,
+    withhold: Collection[Part] = (),
+    terms: Terms = UNNAMED,
+    people: IntArray | None = None,
+    steps: Mapping[str, float] | None = None,
+    limits: Limits = USUAL,
+) -> Told:
+    """As much as a site's people allow, and as the best attack on it that is known allows."""
     source = checked(rows, client)
     task = replace(task, shape=task.shape and "shape" not in withhold, mass=task.mass and "mass" not in withhold)
-    allowed = Allowed(task, moments=task.scaling == "pooled")
-    if task.smallest > 1:
-        moments = moments_of(source)
-        directions = directions_of(unit_of(moments, task.scaling, terms)(sample_of(source, SAMPLE)))
-        needs = needs_of(free_features(moments, terms), directions, task.smallest)
-        allowed = Allowed.by(needs, count_people(source, people), task, client)
-    return tell(source, client, allowed, terms, people, steps)
+    moments = moments_of(source)
+    if task.smallest == 1:
+        return tell_as(source, client, Allowed(task, task.scaling == "pooled"), moments, terms)
+    spread = spread_at(source, moments, task, terms, people)
+    for allowed in ladder(spread, count_people(source, people), task, client):
+        told = tell_as(source, client, allowed, moments, terms, people, steps)
+        if len(told.summary.centroids) == 1 and not allowed.is_one_mean:
+            continue  # all were merged: one mean can be told more exactly
+        told = measured(told, source, people, steps)
+        guess = told.membership
+        if guess is None or (guess.auc <= min(CONTENT, limits.most_auc) and guess.found <= limits.most_tpr):
+            break
+    return told
+
+
+def spread_at(source: RowSource, moments: Moments, task: Task, terms: Terms, people: IntArray | None = None) -> Spread:
+    """How the rows of a site spread, around their mean and around the micro-centroids that were asked for."""
+    labels = find(source, unit_of(moments, task.scaling, terms), task, count_people(source, people))
+    rows, own = sample_of(source, SAMPLE), labels[:: step_of_sample(source, SAMPLE)].astype(np.int64)
+    return Spread(spread_of(rows), spread_of(rows - measure(source, labels).mean[own]))
+
+
+def measured(
+    told: Told, rows: FloatArray | RowSource, people: IntArray | None = None, steps: Mapping[str, float] | None = None
+) -> Told:
+    """The same, with how well members are told from others."""
+    return replace(told, membership=membership_of(as_source(rows), partial(alike, told=told, steps=steps), people))
 
 
 def alike(
     rows: FloatArray | RowSource,
-    summary: Summary,
-    task: Task,
     people: IntArray | None = None,
+    *,
+    told: Told,
     steps: Mapping[str, float] | None = None,
 ) -> Summary:
-    """Some of the rows of a site, told as exactly as a summary tells all of them: no more and no less."""
+    """Some of the rows of a site, told as exactly as all of them were: no more and no less."""
     source = as_source(rows)
-    n_people = count_people(source, people)
-    task = replace(task, shape=summary.shape is not None, mass=summary.mass is not None)
-    allowed = Allowed(task, summary.moments is not None)
-    if task.smallest > 1 and len(summary.centroids) == 1:
-        allowed = replace(Allowed.one_mean(task, n_people), moments=summary.moments is not None)
+    n_people, task, allowed = count_people(source, people), told.allowed.task, told.allowed
+    if allowed.is_one_mean:
+        allowed = one_mean(task, n_people, allowed.coarseness)
     elif task.smallest > 1:
-        larger = stricter(task, summary.smallest)
         # At least two micro-clusters, as there were before.
-        smallest, rows_each = min(larger.smallest, n_people // 4), min(larger.rows_each, n_people // 2)
-        allowed = replace(allowed, task=replace(larger, smallest=smallest, rows_each=rows_each))
-    return tell(source, summary.client, allowed, summary.terms, people, steps)[0]
+        smallest, rows_each = max(2, min(task.smallest, n_people // 4)), min(task.rows_each, n_people // 2)
+        allowed = replace(allowed, task=replace(task, smallest=smallest, rows_each=rows_each))
+    summary = told.summary
+    return tell_as(source, summary.client, allowed, moments_of(source), summary.terms, people, steps).summary
 
 
-def tell(
+def tell_as(
     source: RowSource,
     client: str,
     allowed: Allowed,
+    moments: Moments,
     terms: Terms,
     people: IntArray | None = None,
     steps: Mapping[str, float] | None = None,
-) -> tuple[Summary, RowLabels]:
+) -> Told:
     """As much as is allowed."""
-    task, moments, n_people = allowed.task, moments_of(source), count_people(source, people)
+    task, n_people = allowed.task, count_people(source, people)
     to_unit = unit_of(moments, task.scaling, terms)
     labels = find(source, to_unit, task, n_people)
     micro = measure(source, labels)
+    of_all = steps_of(source, moments, terms, allowed.coarseness, steps)
     if task.smallest > 1:
-        grid = steps_of(source, moments, terms, steps)
-        ends = ends_of(source, labels, grid.finest(n_people))
+        ends = ends_of(source, labels, of_all.around(micro, moments).finest(n_people))
         into = merge_small(groups_of(micro, ends, to_unit(micro.mean), labels, people), task.smallest)
         labels, micro = renamed(labels, into), micro.merged(into)
     numbers = terms.layout(source.shape[1]).numbers
@@ -112,10 +150,11 @@ def tell(
         smallest=task.smallest,
         terms=terms,
     )
+    crowd = Crowd(people_of_each(labels, people), n_people)
+    grid = of_all.around(micro, moments).of_means(crowd.of_each)
     if task.smallest > 1:
-        crowd = Crowd(people_of_each(labels, people), n_people)
-        summary = suppressed(summary, source, moments, crowd, grid)
-    return summary, labels
+        summary = suppressed(summary, source, moments, crowd, of_all, grid)
+    return Told(summary, labels, allowed, grid)
 
 
 def checked(rows: FloatArray | RowSource, client: str) -> RowSource:

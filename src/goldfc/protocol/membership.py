@@ -7,7 +7,7 @@ variances. Each is a test by itself, and a classifier puts them together, traine
 known which were members. The audit makes these of the site's own rows, the attacks of the benchmark of other people's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +87,7 @@ class View:
     mass: FloatArray
     local: FloatArray  # where other rows put every micro-centroid
     within: FloatArray  # covariance, or variances, of rows around their micro-centroids
-    others: FloatArray
+    metrics: tuple["Metric", ...]
     shift: FloatArray  # of the site's mean from the others'
     growth: FloatArray  # of the site's variances over the others'
 
@@ -104,7 +104,9 @@ class View:
         shift = mass @ points / mass.sum() if moments is None else (moments.mean - centre) / scale
         growth = np.zeros(len(scale)) if moments is None else moments.variance / scale**2 - known
         nearest = np.argsort(squares_between(points, rows), axis=1)[:, : min(NEIGHBOURS, len(rows))]
-        return cls(centre, scale, points, mass, rows[nearest].mean(axis=1), within, rows, shift, growth)
+        local = rows[nearest].mean(axis=1)
+        metrics = tuple(Metric.of(weight, points, local, rows) for weight in weights_of(within, rows))
+        return cls(centre, scale, points, mass, local, within, metrics, shift, growth)
 
     def statistics(self, rows: FloatArray) -> FloatArray:
         """All of them, of every row by itself."""
@@ -112,22 +114,9 @@ class View:
 
     def nearness(self, rows: FloatArray) -> list[FloatArray]:
         """How near rows are to micro-centroids, in several metrics."""
-        unit, found = (rows - self.centre) / self.scale, []
-        variances = np.maximum(diagonal_of(self.within), 1e-3)
-        weights = [np.eye(unit.shape[1]), np.diag(1.0 / np.sqrt(variances))]
-        within = self.within if self.within.ndim == 2 else np.diag(self.within)
-        weights += [whitening(within, ridge) for ridge in RIDGES]
-        weights += [whitening(np.cov(self.others.T).reshape(within.shape), ridge) for ridge in RIDGES_OF_OTHERS]
-        for weight in weights:
-            apart = squares_between(unit @ weight, self.centroids @ weight)
-            order = np.partition(apart, min(1, apart.shape[1] - 1), axis=1)
-            alike = squares_between(unit @ weight, self.local @ weight).min(axis=1)
-            found += [-order[:, 0], order[:, min(1, apart.shape[1] - 1)] - order[:, 0], alike - order[:, 0]]
-            usual = squares_between(unit @ weight, self.others @ weight)
-            near = np.partition(usual, min(2, usual.shape[1] - 1), axis=1)[:, min(2, usual.shape[1] - 1)]
-            found.append(-order[:, 0] / np.maximum(near, TINY))
-        found.append(self.mass[squares_between(unit, self.centroids).argmin(axis=1)])
-        return found
+        unit = (rows - self.centre) / self.scale
+        found = [statistic for metric in self.metrics for statistic in metric.nearness(unit)]
+        return [*found, self.mass[squares_between(unit, self.centroids).argmin(axis=1)]]
 
     def pull(self, rows: FloatArray) -> list[FloatArray]:
         """How far micro-centroids are drawn towards rows from where other rows would put them."""
@@ -171,7 +160,49 @@ def within_of(
     return whole
 
 
-def whitening(covariance: FloatArray, ridge: float) -> FloatArray:
-    """The matrix that makes a covariance round."""
+def weights_of(within: FloatArray, others: FloatArray) -> Iterator[FloatArray]:
+    """What makes a metric: a matrix, or a factor for every feature."""
+    yield np.ones(others.shape[1])
+    yield 1.0 / np.sqrt(np.maximum(diagonal_of(within), 1e-3))
+    yield from whitenings(within, RIDGES)
+    yield from whitenings(np.cov(others.T).reshape(2 * (others.shape[1],)), RIDGES_OF_OTHERS)
+
+
+def whitenings(covariance: FloatArray, ridges: Sequence[float]) -> Iterator[FloatArray]:
+    """What makes a covariance, or variances, round."""
+    if covariance.ndim == 1:
+        yield from (1.0 / np.sqrt(covariance + ridge) for ridge in ridges)
+        return
     values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors / np.sqrt(np.maximum(values, 0.0) + ridge))
+    yield from (np.asarray(vectors / np.sqrt(np.maximum(values, 0.0) + ridge)) for ridge in ridges)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A way to measure distances, and everything else in it."""
+
+    weight: FloatArray
+    centroids: FloatArray
+    local: FloatArray
+    others: FloatArray
+
+    @classmethod
+    def of(cls, weight: FloatArray, *points: FloatArray) -> "Metric":
+        """With centroids, where other rows put them, and these other rows."""
+        return cls(weight, *(weighted(some, weight) for some in points))
+
+    def nearness(self, unit: FloatArray) -> list[FloatArray]:
+        """To the nearest micro-centroid; against the next, against where others put it, and against other rows."""
+        rows = weighted(unit, self.weight)
+        apart = squares_between(rows, self.centroids)
+        second, third = min(1, apart.shape[1] - 1), min(2, len(self.others) - 1)
+        order = np.partition(apart, second, axis=1)
+        expected = squares_between(rows, self.local).min(axis=1)
+        near = np.partition(squares_between(rows, self.others), third, axis=1)[:, third]
+        nearest = order[:, 0]
+        return [-nearest, order[:, second] - nearest, expected - nearest, -nearest / np.maximum(near, TINY)]
+
+
+def weighted(rows: FloatArray, weight: FloatArray) -> FloatArray:
+    """Rows in a metric."""
+    return np.asarray(rows @ weight if weight.ndim == 2 else rows * weight)

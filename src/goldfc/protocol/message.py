@@ -279,7 +279,7 @@ class Summary:
         """Whether the spread of the micro-clusters and the shape are no more than the moments tell.
 
         M2 = the masses times the squared distances of the micro-centroids from the mean + rows times the variance
-        around them. Masses, centroids and moments are rounded, each on its own, hence a factor of two and some steps.
+        around them. Masses, centroids and moments are rounded, each on its own, by up to a standard deviation.
         """
         mass = np.full(len(self.centroids), float(self.smallest)) if self.mass is None else self.mass
         told = mass @ (self.centroids - moments.mean) ** 2
@@ -287,7 +287,7 @@ class Summary:
             told[self.layout.numbers] += moments.count * diagonal_of(self.shape)
         steps = np.array([column.step or 0.0 for column in self.terms.features] or [0.0])
         slack = moments.count * (moments.scale + 4.0 * steps) ** 2
-        return bool((told <= 2.0 * moments.squares + slack).all())
+        return bool((told <= 20.0 * moments.squares + slack).all())
 
     def to_message(self) -> Message:
         """As it travels."""

@@ -1,12 +1,12 @@
 """The privacy level `suppressed`: no small groups, no row itself, nothing more exact than the rows behind it can bear.
 
-What a site may send shrinks with its people, because whoever has a row can tell the better whether it is part of a mean
-of s rows, the larger directions / s is, by the directions that rows spread in: from micro-clusters, variances and a
-covariance to micro-clusters and variances, to one mean, to nothing (`needs_of`). After learning, micro-clusters of too
-few people, and those whose rows are all alike, are merged into their nearest neighbour. Every mean, variance and
-correlation is rounded to a step of about twice what one row can move it by: less than its standard error, and enough to
-hide the row. It is suppression, not differential privacy: docs/privacy.md says what it does not do, and
-benchmarks/attacks what it was tried against.
+Every mean and variance is rounded to its standard error, or coarser. Whoever has a row can tell the better whether it
+is part of a mean of s people, the larger directions / s is: the AUC of the best test is Phi(sqrt(directions / 2 s)).
+The directions that count are those that rounding leaves (`directions_of`), so what a site tells shrinks with its people in
+small steps (`ladder`): micro-clusters, variances and a covariance; without the covariance, and coarser; larger
+micro-clusters; one mean; nothing. After learning, micro-clusters of too few people, and those whose rows are all alike,
+are merged into their nearest neighbour. It is suppression, not differential privacy: docs/privacy.md says what it does
+not do, and benchmarks/attacks what it was tried against.
 """
 
 import math
@@ -22,21 +22,26 @@ from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.protocol.finding import Ends, Measured, to_grid
 from goldfc.protocol.fusion import rows_each
+from goldfc.protocol.membership import Guess
 from goldfc.protocol.message import Summary, Task
 from goldfc.protocol.rows import RowSource, blocks_of, sample_of
 from goldfc.protocol.terms import Terms
 
-# So many people for every direction that rows spread in: behind a micro-cluster, behind one mean of all rows, and
-# behind means and variances beside micro-clusters. Found by attack.
-FOR_MICRO_CLUSTER, FOR_MEAN, FOR_VARIANCES = 1.5, 3.0, 6.0
-# And so many for every root of a feature, wherever rows spread.
-BY_ROOT = 2.3
-# A covariance is told if there are so many people for every feature.
+# So many people for every direction behind a micro-cluster, and whether there may be a covariance: the first with which
+# the audit is content. And so many behind one mean of all rows. Found by attack.
+RUNGS, FOR_MEAN = ((1.0, True), (2.0, True), (2.0, False), (4.0, False), (8.0, False)), 4.0
+# Where there are fewer people than so many such micro-clusters take, everything is told more coarsely.
+ROOM_FOR = 12
+# A covariance is told if there are so many people for every feature, and nothing need be coarser.
 FOR_COVARIANCE = 20
+# Steps in standard errors: at least, and at most.
+FINEST_STEP, COARSEST_STEP = 1.0, 20.0
+# And at most in standard deviations.
+WIDEST_STEP = 2.0
+# Where few values are possible, one row moves a mean by the smallest difference / n: steps are so many times that.
+STEP_OF_GRAIN, STEP_OF_CORRELATIONS = 2.0, 4.0
 # Rows that directions are counted with.
 SAMPLE = 1_000
-# One row can move a mean by a few standard deviations / n, a variance by a few variances / n: the steps.
-STEP_OF_MEANS, STEP_OF_VARIANCES, STEP_OF_CORRELATIONS = 2.0, 4.0, 4.0
 # Numbers of rows are told in multiples of this.
 MULTIPLE = 5
 # Steps have so many digits, so that people can read what is rounded to them.
@@ -45,28 +50,7 @@ DIGITS = 2
 FINEST = 1e-12
 
 
-# --- how many people, and how exact ---
-
-
-@dataclass(frozen=True)
-class Needs:
-    """How many people it takes to tell something."""
-
-    mean: int  # of all rows
-    variances: int  # and micro-clusters
-    micro_cluster: int  # each
-    covariance: int
-
-
-def needs_of(n_features: int, directions: float, smallest: int) -> Needs:
-    """As many as agreed, and more where there are many features, or many directions that rows spread in."""
-    each = max(smallest, math.ceil(BY_ROOT * math.sqrt(n_features)))
-    return Needs(
-        mean=max(2 * smallest, each, math.ceil(FOR_MEAN * directions)),
-        variances=max(2 * each, math.ceil(FOR_VARIANCES * directions)),
-        micro_cluster=max(each, math.ceil(FOR_MICRO_CLUSTER * directions)),
-        covariance=FOR_COVARIANCE * n_features,
-    )
+# --- how much, and how exact ---
 
 
 @dataclass(frozen=True)
@@ -75,40 +59,81 @@ class Allowed:
 
     task: Task
     moments: bool
+    coarseness: float = FINEST_STEP  # of steps, in standard errors
 
-    @classmethod
-    def by(cls, needs: Needs, n_people: int, task: Task, client: str) -> "Allowed":
-        """As much as the people allow; they must be enough to tell anything."""
-        refuse_too_few(n_people, needs.mean, client)
-        if n_people < needs.variances:
-            return cls.one_mean(task, n_people)
-        shape = task.shape and n_people >= needs.covariance
-        return cls(replace(stricter(task, needs.micro_cluster), shape=shape), task.scaling == "pooled")
-
-    @classmethod
-    def one_mean(cls, task: Task, n_people: int) -> "Allowed":
-        """The mean of all rows, and nothing else."""
-        return cls(replace(task, smallest=n_people - n_people % MULTIPLE, most=1, shape=False), moments=False)
+    @property
+    def is_one_mean(self) -> bool:
+        """Of all rows, and nothing else."""
+        return self.task.most == 1
 
 
-def directions_of(rows: FloatArray) -> float:
-    """In how many directions rows spread evenly: tr(C)^2 / tr(C^2), less what C owes to chance."""
+@dataclass(frozen=True)
+class Spread:
+    """The variances of rows along the directions that they spread in, of columns with a variance of 1 each."""
+
+    of_all: FloatArray  # around the mean of all
+    within: FloatArray  # around their micro-centroids
+
+
+def ladder(spread: Spread, n_people: int, task: Task, client: str) -> Iterator[Allowed]:
+    """From the most that so many people allow to the least; there must be somebody to hide among."""
+    before = None
+    for people_each, shape in RUNGS:
+        coarseness = coarseness_for(spread.within, n_people / (ROOM_FOR * people_each))
+        each = max(task.smallest, math.ceil(people_each * directions_of(spread.within, coarseness)))
+        few = coarseness > FINEST_STEP or n_people < FOR_COVARIANCE * np.count_nonzero(spread.of_all > FINEST)
+        told = replace(stricter(task, each), shape=task.shape and shape and not few)
+        if n_people >= 2 * each and coarseness <= WIDEST_STEP * math.sqrt(each) and told != before:
+            yield Allowed(told, task.scaling == "pooled", coarseness)
+            before = told
+    coarseness = coarseness_for(spread.of_all, n_people / FOR_MEAN)
+    least = max(2 * task.smallest, math.ceil(FOR_MEAN * directions_of(spread.of_all, coarseness)))
+    refuse_too_few(n_people, least, client)
+    yield one_mean(task, n_people, coarseness)
+
+
+def one_mean(task: Task, n_people: int, coarseness: float) -> Allowed:
+    """The mean of all rows, and nothing else."""
+    told = replace(task, smallest=n_people - n_people % MULTIPLE, most=1, shape=False)
+    return Allowed(told, moments=False, coarseness=coarseness)
+
+
+def spread_of(rows: FloatArray) -> FloatArray:
+    """The variances along the directions that rows spread in, in units in which every feature has a variance of 1."""
     centred = rows - rows.mean(axis=0)
-    # tr(C^2) by whichever of the two products is smaller.
-    product = centred @ centred.T if len(rows) < rows.shape[1] else centred.T @ centred
-    trace, squares = float(np.trace(product)) ** 2, float((product**2).sum())
-    if trace == 0.0:
-        return 1.0
+    deviation = centred.std(axis=0)
+    varies = deviation > FINEST * np.abs(rows).max(axis=0)
+    if not varies.any():
+        return np.ones(1)
+    unit = centred[:, varies] / deviation[varies]
+    # Both products have the same eigenvalues, but for zeros.
+    product = unit @ unit.T if len(unit) < unit.shape[1] else unit.T @ unit
+    return np.asarray(np.maximum(np.linalg.eigvalsh(product), 0.0) / len(unit))
+
+
+def directions_of(spread: FloatArray, coarseness: float) -> float:
+    """How many directions are left when every mean is rounded to so many standard errors.
+
+    A row moves a mean of s rows by 1 / s of itself. Along a direction with variance v the mean varies by v / s, and by
+    r / s for rounding, so that the best test of membership has a signal to noise ratio (squared) of
+    (v / s^2) / (v / s + r / s): summed over directions, 1 / s times what is counted here.
+    """
     # Rounded: the last digits of a product may depend on the number of threads.
-    return float(round(trace / max(squares - trace / len(rows), trace / rows.shape[1]), 6))
+    return max(1.0, round(float((spread / (spread + noise_of(coarseness))).sum()), 6))
 
 
-def free_features(moments: Moments, terms: Terms) -> int:
-    """How many features vary by themselves: constant ones do not, nor does the last level of a category."""
-    varies = moments.variance > 0.0
-    layout = terms.layout(len(varies))
-    levels = [int(varies[own].sum()) - (len(own) > 1) for own in layout.categories]
-    return max(1, int(varies[layout.numbers].sum()) + sum(max(0, count) for count in levels))
+def noise_of(coarseness: float) -> float:
+    """The variance of noise that hides as much as rounding to so many standard errors, for a variance of 1.
+
+    Fine steps hide like uniform noise. Of coarse ones c, 1.8 / c is left: the Fisher information of a rounded Gaussian.
+    """
+    return coarseness**2 / 12.0 if coarseness <= 4.0 else coarseness / 1.8 - 0.9
+
+
+def coarseness_for(spread: FloatArray, most: float) -> float:
+    """The least with which no more than so many directions are left; the most if there is none."""
+    steps = np.geomspace(FINEST_STEP, COARSEST_STEP, 31).tolist()
+    return next((step for step in steps if directions_of(spread, step) <= most), COARSEST_STEP)
 
 
 def stricter(task: Task, smallest: int) -> Task:
@@ -118,28 +143,39 @@ def stricter(task: Task, smallest: int) -> Task:
 
 @dataclass(frozen=True)
 class Steps:
-    """What every aggregate is rounded to, by the people behind it."""
+    """What means are rounded to, by the people behind each."""
 
-    deviation: FloatArray  # (features,) of all rows; at least the grain
+    deviation: FloatArray  # (features,) of the rows around their mean
+    widest: FloatArray  # (features,)
+    grain: FloatArray  # (features,) the smallest difference of two values
     least: FloatArray  # (features,) no step is finer, however many people there are
+    coarseness: float
 
     def of_means(self, people: NDArray[np.generic]) -> FloatArray:
         """Of means of so many people each (down), of every feature (across)."""
-        by_people = STEP_OF_MEANS * self.deviation / fewest_told_alike(people)[:, None]
-        return rounded_up(np.maximum(by_people, self.least))
+        fewest = fewest_told_alike(people)[:, None]
+        wide = np.minimum(self.coarseness * self.deviation / np.sqrt(fewest), self.widest)
+        return rounded_up(np.maximum(np.maximum(wide, STEP_OF_GRAIN * self.grain / fewest), self.least))
 
     def finest(self, n_people: int) -> FloatArray:
         """That of means of everybody."""
         return np.asarray(self.of_means(np.array([n_people]))[0])
 
+    def around(self, micro: Measured, moments: Moments) -> "Steps":
+        """Those of micro-clusters, whose rows lie nearer to their mean: the variance of all less that between them."""
+        between = micro.size @ (micro.mean - moments.mean) ** 2 / moments.count
+        return replace(self, deviation=np.sqrt(np.maximum(moments.variance - between, 0.0)))
 
-def steps_of(rows: RowSource, moments: Moments, terms: Terms, coarser: Mapping[str, float] | None = None) -> Steps:
+
+def steps_of(
+    rows: RowSource, moments: Moments, terms: Terms, coarseness: float, coarser: Mapping[str, float] | None = None
+) -> Steps:
     """By the spread of all rows; not finer than was agreed, nor than the site itself allows (`coarser`)."""
     least = FINEST * np.maximum(np.abs(moments.mean), moments.scale)
-    grain = grain_of(sample_of(rows, SAMPLE))
     for number, column in enumerate(terms.features):
         least[number] = max(least[number], column.step or 0.0, (coarser or {}).get(column.name, 0.0))
-    return Steps(np.maximum(np.sqrt(moments.variance), grain), least)
+    deviation = np.sqrt(moments.variance)
+    return Steps(deviation, WIDEST_STEP * deviation, grain_of(sample_of(rows, SAMPLE)), least, coarseness)
 
 
 def fewest_told_alike(people: NDArray[np.generic]) -> FloatArray:
@@ -160,6 +196,17 @@ def rounded_up(steps: FloatArray) -> FloatArray:
     """To few digits."""
     unit = 10.0 ** (np.floor(np.log10(steps)) - (DIGITS - 1))
     return np.asarray(np.ceil(steps / unit - 1e-9) * unit)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a site would send, and what it knows about it."""
+
+    summary: Summary
+    micro_clusters: RowLabels  # of every row; it stays at the site
+    allowed: Allowed
+    grid: FloatArray  # what every micro-centroid is rounded to
+    membership: Guess | None = None  # how well members are told from others; None: not measured
 
 
 # --- who is merged ---
@@ -261,9 +308,13 @@ class Crowd:
     in_all: int
 
 
-def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd, steps: Steps) -> Summary:
-    """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
-    grid = steps.of_means(crowd.of_each)
+def suppressed(
+    summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd, steps: Steps, grid: FloatArray
+) -> Summary:
+    """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row.
+
+    Centroids go on their own `grid`, means of all rows in `steps`.
+    """
     centroids = told_means(summary.centroids, grid, summary.terms)
     told = replace(
         summary,
@@ -273,7 +324,7 @@ def suppressed(summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd
     )
     return replace(
         told,
-        shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all),
+        shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all, steps.coarseness),
         moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, told),
     )
 
@@ -376,21 +427,22 @@ def coarse_moments(moments: Moments, n_people: int, steps: Steps, told: Summary)
     limits, hidden = limits_of(told.terms, len(moments.mean)), hidden_shares(told.terms, len(moments.mean))
     share = np.average(told.centroids, axis=0, weights=told.mass)
     mean = np.where(hidden, share, to_grid_inside(moments.mean, steps.finest(n_people), limits))
-    variance = np.where(hidden, share * (1.0 - share), coarse_variances(moments.variance, n_people))
+    variance = np.where(hidden, share * (1.0 - share), coarse_variances(moments.variance, n_people, steps.coarseness))
     return Moments(count, mean, variance * count)
 
 
-def coarse_variances(variances: FloatArray, n_people: int) -> FloatArray:
-    """Rounded in steps that grow with them; what varies is not told as constant."""
+def coarse_variances(variances: FloatArray, n_people: int, coarseness: float) -> FloatArray:
+    """Rounded to so many standard errors, as of a Gaussian; what varies is not told as constant."""
     fewest = float(fewest_told_alike(np.array([n_people]))[0])
-    step = rounded_up(np.where(variances > 0.0, variances, 1.0) * min(1.0, STEP_OF_VARIANCES / fewest))
+    share = min(1.0, coarseness * math.sqrt(2.0 / fewest))
+    step = rounded_up(np.where(variances > 0.0, variances, 1.0) * share)
     return np.where(variances > 0.0, np.maximum(to_grid(variances, step), step), 0.0)
 
 
-def coarse_shape(shape: FloatArray, n_people: int) -> FloatArray:
+def coarse_shape(shape: FloatArray, n_people: int, coarseness: float) -> FloatArray:
     """Rounded variances and correlations; what rounding does to the smallest eigenvalue is undone."""
     variance = diagonal_of(shape)
-    coarse = coarse_variances(variance, n_people)
+    coarse = coarse_variances(variance, n_people, coarseness)
     if shape.ndim == 1:
         return coarse
     deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))

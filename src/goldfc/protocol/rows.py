@@ -80,6 +80,11 @@ def blocks_of(source: RowSource, size: int | None = None) -> Iterator[tuple[slic
 
 def sample_of(source: RowSource, most: int) -> FloatArray:
     """At most so many rows, in even steps; all of them if there are no more."""
-    step = -(-source.shape[0] // most)
+    step = step_of_sample(source, most)
     # Copies: a view would keep its whole block in memory.
     return np.concatenate([rows[-where.start % step :: step].copy() for where, rows in blocks_of(source)])
+
+
+def step_of_sample(source: RowSource, most: int) -> int:
+    """Every how many rows one is in the sample."""
+    return -(-source.shape[0] // most)

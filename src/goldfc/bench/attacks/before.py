@@ -7,7 +7,7 @@ import numpy as np
 from goldfc._types import FloatArray
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
-from goldfc.protocol.client import tell
+from goldfc.protocol.client import tell_as
 from goldfc.protocol.finding import Ends, Measured, moments_of, unit_of
 from goldfc.protocol.fusion import OneShot
 from goldfc.protocol.message import Summary
@@ -22,8 +22,9 @@ TASK = OneShot(rows_each=8).task
 def told_before(rows: FloatArray, terms: Terms) -> Summary:
     """What a site would have sent."""
     source = as_source(rows)
-    plain, labels = tell(source, "a", Allowed(TASK, moments=True), terms)
     moments = moments_of(source)
+    told = tell_as(source, "a", Allowed(TASK, moments=True), moments, terms)
+    plain, labels = told.summary, told.micro_clusters
     size = np.bincount(labels)
     centre = unit_of(moments, "pooled", terms)(plain.centroids)
     micro, no_ends = Measured(size, plain.centroids), Ends(np.zeros_like(centre), np.ones_like(centre))

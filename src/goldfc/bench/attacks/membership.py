@@ -10,6 +10,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.bench.attacks.sites import Target, Told
 from goldfc.protocol.audit import areas
 from goldfc.protocol.membership import Classifier, Trial, learn, try_out
+from goldfc.protocol.message import Summary
 
 # Shadow sites: rows of all together, and how many there are.
 SHADOW_ROWS, FEWEST, MOST = 4_000, 4, 30
@@ -25,10 +26,10 @@ class Attack:
     scores: dict[str, FloatArray]
 
 
-def attack(target: Target, told: Told, told_alike: Told, rng: np.random.Generator) -> Attack:
-    """`told` makes the target's message, `told_alike` those of shadow sites, as exactly."""
-    shadows = [shadow(target.others, len(target.inside), told_alike, rng) for _ in range(n_shadows(target))]
-    trial = try_out(target.inside, target.outside, target.others, told(target.inside))
+def attack(target: Target, summary: Summary, again: Told, rng: np.random.Generator) -> Attack:
+    """`again` makes the messages of shadow sites, as exact as the target's."""
+    shadows = [shadow(target.others, len(target.inside), again, rng) for _ in range(n_shadows(target))]
+    trial = try_out(target.inside, target.outside, target.others, summary)
     best = int(np.mean([areas(one) for one in shadows], axis=0).argmax())
     rules: dict[str, Callable[[FloatArray], FloatArray]] = {
         "the best statistic": lambda statistics: statistics[:, best],

@@ -16,17 +16,18 @@ from goldfc.bench.attacks.before import told_before
 from goldfc.bench.attacks.sites import Table, Target, tables, target_of
 from goldfc.errors import BadRows
 from goldfc.protocol.audit import USUAL, membership_of
-from goldfc.protocol.client import alike, summarize
+from goldfc.protocol.client import alike, tell
 from goldfc.protocol.federation import generator
 from goldfc.protocol.fusion import OneShot, rows_each
 from goldfc.protocol.membership import Guess, guess_of
 from goldfc.protocol.message import Summary
-from goldfc.protocol.rows import as_source
+from goldfc.protocol.rows import RowSource, as_source
 
 Level = Literal["before", "after"]
 LEVELS: tuple[Level, ...] = ("before", "after")
 SIZES = (20, 40, 100, 300, 1_000, 3_000)
-SMALLEST = 5
+SMALLEST, PEOPLE = 5, 800
+UNMEASURED = Guess(1.0, 1.0)
 TASK = OneShot(smallest=SMALLEST, rows_each=rows_each(SMALLEST)).task
 
 
@@ -83,7 +84,9 @@ def row_of(what: tuple[str, int, Level], n_targets: int) -> Row | None:
 def row_of_targets(name: str, size: int, level: Level, n_targets: int) -> Row | None:
     """On one thread."""
     table = next(table for table in tables() if table.name == name)
-    targets = [target_of(table, size, seed) for seed in range(n_targets)]
+    # More of small ones: there, who is inside by chance matters.
+    count = int(np.clip(PEOPLE // size, n_targets, 6 * n_targets))
+    targets = [target_of(table, size, seed) for seed in range(count)]
     there = [target for target in targets if target is not None]
     if not there:
         return None
@@ -129,55 +132,49 @@ class Attacked:
 
 def attacked_once(target: Target, level: Level, seed: int) -> Attacked | None:
     """None if the site refuses."""
-    told, told_alike = before(target.table) if level == "before" else after(target.table, target.inside)
     try:
-        summary = told(target.inside)
+        sent = sent_before(target) if level == "before" else sent_now(target)
     except BadRows:
         return None
-    guess = membership_of(as_source(target.inside), lambda rows, _: told_alike(whole(rows))) or Guess(1.0, 1.0)
-    if level == "after" and (guess.auc > USUAL.most_auc or guess.found > USUAL.most_tpr):
+    if level == "after" and (sent.guess.auc > USUAL.most_auc or sent.guess.found > USUAL.most_tpr):
         return None
-    rng = generator(seed, "attack", target.table.name)
-    whole_numbers = reconstruction.whole_numbers(target.inside)
+    rng, whole_numbers = generator(seed, "attack", target.table.name), reconstruction.whole_numbers(target.inside)
     return Attacked(
-        summary,
-        membership.attack(target, told, told_alike, rng),
-        guess.auc,
-        reconstruction.restore(summary, target.inside.astype(np.int64)).rows if whole_numbers else 0,
-        attributes.advantage(target, summary),
-        differencing.error_of_new_row(target, told_alike),
-        neighbours.auc_of_the_other(target, told_alike, rng),
+        sent.summary,
+        membership.attack(target, sent.summary, sent.again, rng),
+        sent.guess.auc,
+        reconstruction.restore(sent.summary, target.inside.astype(np.int64)).rows if whole_numbers else 0,
+        attributes.advantage(target, sent.summary),
+        differencing.error_of_new_row(target, sent.again),
+        neighbours.auc_of_the_other(target, sent.again, rng),
     )
 
 
-def whole(rows: object) -> FloatArray:
+@dataclass(frozen=True)
+class Sent:
+    """A site's message, what its own audit says of it, and how other rows would be told as exactly."""
+
+    summary: Summary
+    guess: Guess
+    again: Callable[[FloatArray], Summary]
+
+
+def sent_before(target: Target) -> Sent:
+    """With the level as it was."""
+    again = partial(told_before, terms=target.table.terms)
+    guess = membership_of(as_source(target.inside), lambda rows, _: again(whole(rows)))
+    return Sent(again(target.inside), guess or UNMEASURED, again)
+
+
+def sent_now(target: Target) -> Sent:
+    """With the level as it is."""
+    told = tell(target.inside, "a", TASK, terms=target.table.terms)
+    return Sent(told.summary, told.membership or UNMEASURED, partial(alike, told=told))
+
+
+def whole(rows: FloatArray | RowSource) -> FloatArray:
     """Rows in one array."""
-    return rows if isinstance(rows, np.ndarray) else rows.read(0, rows.shape[0])  # type: ignore[attr-defined]
-
-
-def before(table: Table) -> tuple[Callable[[FloatArray], Summary], Callable[[FloatArray], Summary]]:
-    """The level as it was; every site told as much."""
-    told = partial(told_before, terms=table.terms)
-    return told, told
-
-
-def after(table: Table, inside: FloatArray) -> tuple[Callable[[FloatArray], Summary], Callable[[FloatArray], Summary]]:
-    """The level as it is; a shadow site tells as much as the target does."""
-
-    def told(rows: FloatArray) -> Summary:
-        return summarize(rows, "a", TASK, terms=table.terms)[0]
-
-    def told_alike(rows: FloatArray) -> Summary:
-        return alike(rows, summary(), TASK)
-
-    made: list[Summary] = []
-
-    def summary() -> Summary:
-        if not made:
-            made.append(told(inside))
-        return made[0]
-
-    return told, told_alike
+    return rows if isinstance(rows, np.ndarray) else rows.read(0, rows.shape[0])
 
 
 def guesses(one: Attacked, test: str) -> Guess:
