@@ -289,7 +289,7 @@ def test_every_line_says_which_policy_was_obeyed(tmp_path: Path) -> None:
     sent(table_of(80), data, round=4)
     lines = (tmp_path / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["policy"] for line in lines] == [Policy().fingerprint, Policy(smallest=9).fingerprint]
-    assert [json.loads(line)["smallest"] for line in lines] == [6, 9]
+    assert [json.loads(line)["smallest"] for line in lines] == [5, 9]
 
 
 # --- forgetting ---

@@ -182,7 +182,7 @@ def points_everywhere(summary: Summary) -> Summary:
 
 def huge_magnitudes(summary: Summary) -> Summary:
     """A billion times too large."""
-    return lie(summary, summary.centroids * 1e9, np.full(len(summary.centroids), 50.0))
+    return lie(summary, summary.centroids * 1e9, np.full(len(summary.centroids), max(50.0, summary.smallest)))
 
 
 def two_faces(summary: Summary) -> Message:

@@ -1,6 +1,5 @@
 """The benchmark of attacks."""
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -10,9 +9,15 @@ from goldfc.cli.shared import console, progress_bar
 
 
 @bench.command("attacks")
-@click.option("--targets", type=click.IntRange(1), default=4, show_default=True, help="Sites of every table and size.")
+@click.option(
+    "--targets",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Sites of every table and size; more of small ones.",
+)
 @click.option("--table", "names", multiple=True, help="One of the tables, such as 'digits'; all if not given.")
-@click.option("--quick", is_flag=True, help="Two tables, three sizes, one target, no price.")
+@click.option("--quick", is_flag=True, help="Two tables (unless you name others), three sizes, few targets, no price.")
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for attacks/README.md and attacks/rows.jsonl.")
 def attacks_command(targets: int, names: tuple[str, ...], quick: bool, jobs: int, out: Path | None) -> None:
@@ -26,7 +31,7 @@ def attacks_command(targets: int, names: tuple[str, ...], quick: bool, jobs: int
     from goldfc.bench.experiments import TEN
     from goldfc.bench.families import FAMILIES
 
-    names, sizes, targets = (("digits", "wine"), (20, 40, 100), 1) if quick else (names, SIZES, targets)
+    names, sizes, targets = (names or ("digits", "wine"), (20, 40, 100), 1) if quick else (names, SIZES, targets)
     n_rows = len(names or tables()) * len(sizes) * len(LEVELS)
     with progress_bar("attacks", n_rows) as bar:
         rows = []
@@ -40,7 +45,7 @@ def attacks_command(targets: int, names: tuple[str, ...], quick: bool, jobs: int
     splits, families = ((), ()) if quick else (TEN, tuple(family.name for family in FAMILIES))
     with progress_bar("prices", len(splits) + len(families)) as bar:
         prices = []
-        for price in side_by_side(partial(price_of, seeds=3), [*splits, *families], jobs, prefer="processes"):
+        for price in side_by_side(price_of, [*splits, *families], jobs, prefer="processes"):
             prices.append(price)
             bar.advance(bar.task_ids[0])
     claims, claims_rows = claims_before_and_after(10 if not quick else 2)

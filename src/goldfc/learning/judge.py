@@ -36,6 +36,8 @@ KINDS: tuple[Kind, ...] = ("shared", "own", "linked")
 # asked for, and a smaller lead is enough, where the number of clusters is not known.
 GAP, LEAD = 0.5, 0.35
 GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
+# With fewer micro-clusters for every cluster, gaps are chance, unless all of them are clear.
+FEWEST_LINKED = 12
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
 
@@ -94,7 +96,7 @@ class Court:
         if linked is not None and (linked.gap == 1.0 or self.only_linked):
             return self.linked(linked)
         verdict = self.mixture(n_clusters)
-        if tree is None or linked is None:
+        if tree is None or linked is None or len(self.micro.mass) < FEWEST_LINKED * n_clusters:
             return verdict
         gap = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
         other = clarity(gap, self.micro.mass, verdict.labels)

@@ -22,6 +22,8 @@ from goldfc.protocol.terms import Column
 # unless the site's policy says otherwise.
 TELLS_MEMBERS, FINDS_MEMBERS = 0.65, 0.05
 MOST_AUC, MOST_FOUND = 0.7, 0.1
+# The area that the attacks of the benchmark have on small sites, in the mean; it counts as much as so many people.
+AUC_OF_OTHERS, LIKE_OTHERS = 0.63, 60
 # Above this area a site tells less, as long as there is less to tell.
 CONTENT = 0.68
 # What a warning may be called; a site's policy accepts warnings by these names.
@@ -253,8 +255,13 @@ def membership_of(rows: RowSource, again: Again, people: IntArray | None = None)
         for one in tried
     ]
     combined = guess_of(np.concatenate([score for score, _ in scored]), np.concatenate([own for _, own in scored]))
-    single = np.mean([single_test(learned, tried) for learned, tried in (halves, halves[::-1])])
-    return Guess(max(combined.auc, float(single)), combined.found)
+    single = float(np.mean([single_test(learned, tried) for learned, tried in (halves, halves[::-1])]))
+    return Guess(not_too_low(max(combined.auc, single), count_people(rows, people)), combined.found)
+
+
+def not_too_low(auc: float, n_people: int) -> float:
+    """Few people are a poor measure: what they show is drawn up towards what attacks on sites like theirs found."""
+    return max(auc, (n_people * auc + LIKE_OTHERS * AUC_OF_OTHERS) / (n_people + LIKE_OTHERS))
 
 
 def n_splits(n_rows: int) -> int:

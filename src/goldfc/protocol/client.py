@@ -17,7 +17,7 @@ from goldfc.protocol.message import Message, Model, Summary, Task
 from goldfc.protocol.privacy import (
     SAMPLE,
     Allowed,
-    Crowd,
+    Precision,
     Spread,
     Told,
     count_people,
@@ -150,11 +150,10 @@ def tell_as(
         smallest=task.smallest,
         terms=terms,
     )
-    crowd = Crowd(people_of_each(labels, people), n_people)
-    grid = of_all.around(micro, moments).of_means(crowd.of_each)
+    precision = Precision(people_of_each(labels, people), n_people, of_all, of_all.around(micro, moments))
     if task.smallest > 1:
-        summary = suppressed(summary, source, moments, crowd, of_all, grid)
-    return Told(summary, labels, allowed, grid)
+        summary = suppressed(summary, source, moments, precision)
+    return Told(summary, labels, allowed, precision.grid)
 
 
 def checked(rows: FloatArray | RowSource, client: str) -> RowSource:

@@ -2,8 +2,8 @@
 
 Every mean and variance is rounded to its standard error, or coarser. Whoever has a row can tell the better whether it
 is part of a mean of s people, the larger directions / s is: the AUC of the best test is Phi(sqrt(directions / 2 s)).
-The directions that count are those that rounding leaves (`directions_of`), so what a site tells shrinks with its people in
-small steps (`ladder`): micro-clusters, variances and a covariance; without the covariance, and coarser; larger
+The directions that count are those that rounding leaves (`directions_of`), so what a site tells shrinks with its people
+in small steps (`ladder`): micro-clusters, variances and a covariance; without the covariance, and coarser; larger
 micro-clusters; one mean; nothing. After learning, micro-clusters of too few people, and those whose rows are all alike,
 are merged into their nearest neighbour. It is suppression, not differential privacy: docs/privacy.md says what it does
 not do, and benchmarks/attacks what it was tried against.
@@ -31,7 +31,7 @@ from goldfc.protocol.terms import Terms
 # the audit is content. And so many behind one mean of all rows. Found by attack.
 RUNGS, FOR_MEAN = ((1.0, True), (2.0, True), (2.0, False), (4.0, False), (8.0, False)), 4.0
 # Where there are fewer people than so many such micro-clusters take, everything is told more coarsely.
-ROOM_FOR = 12
+ROOM_FOR = 8
 # A covariance is told if there are so many people for every feature, and nothing need be coarser.
 FOR_COVARIANCE = 20
 # Steps in standard errors: at least, and at most.
@@ -39,7 +39,7 @@ FINEST_STEP, COARSEST_STEP = 1.0, 20.0
 # And at most in standard deviations.
 WIDEST_STEP = 2.0
 # Where few values are possible, one row moves a mean by the smallest difference / n: steps are so many times that.
-STEP_OF_GRAIN, STEP_OF_CORRELATIONS = 2.0, 4.0
+STEP_OF_GRAIN, STEP_OF_ONE_ROW = 2.0, 4.0
 # Rows that directions are counted with.
 SAMPLE = 1_000
 # Numbers of rows are told in multiples of this.
@@ -301,31 +301,33 @@ def refuse_too_few(n_people: int, least: int, client: str) -> None:
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """How many people are behind what is told."""
+class Precision:
+    """How exactly everything is told, by the people behind it."""
 
-    of_each: IntArray  # micro-cluster
+    each: IntArray  # how many people every micro-cluster has
     in_all: int
+    of_all: Steps
+    near: Steps  # of rows around their micro-centroids
+
+    @property
+    def grid(self) -> FloatArray:
+        """What every micro-centroid is rounded to."""
+        return self.near.of_means(self.each)
 
 
-def suppressed(
-    summary: Summary, rows: RowSource, moments: Moments, crowd: Crowd, steps: Steps, grid: FloatArray
-) -> Summary:
-    """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row.
-
-    Centroids go on their own `grid`, means of all rows in `steps`.
-    """
-    centroids = told_means(summary.centroids, grid, summary.terms)
+def suppressed(summary: Summary, rows: RowSource, moments: Moments, precision: Precision) -> Summary:
+    """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
+    grid = precision.grid
     told = replace(
         summary,
-        centroids=off_the_rows(centroids, rows, grid, summary.terms),
+        centroids=off_the_rows(told_means(summary.centroids, grid, summary.terms), rows, grid, summary.terms),
         mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
         moments=None,
     )
     return replace(
         told,
-        shape=None if summary.shape is None else coarse_shape(summary.shape, crowd.in_all, steps.coarseness),
-        moments=None if summary.moments is None else coarse_moments(moments, crowd.in_all, steps, told),
+        shape=None if summary.shape is None else coarse_shape(summary.shape, precision),
+        moments=None if summary.moments is None else coarse_moments(moments, precision, told),
     )
 
 
@@ -421,32 +423,47 @@ def coarse_counts(counts: NDArray[np.generic], smallest: int = 1) -> IntArray:
     return np.maximum(nearest, math.ceil(smallest / MULTIPLE)) * MULTIPLE
 
 
-def coarse_moments(moments: Moments, n_people: int, steps: Steps, told: Summary) -> Moments:
+def coarse_moments(moments: Moments, precision: Precision, told: Summary) -> Moments:
     """Mean and variance of every column, each in its steps; of what is sensitive no more than is told already."""
     count = float(coarse_counts(np.array([moments.count]))[0])
     limits, hidden = limits_of(told.terms, len(moments.mean)), hidden_shares(told.terms, len(moments.mean))
     share = np.average(told.centroids, axis=0, weights=told.mass)
-    mean = np.where(hidden, share, to_grid_inside(moments.mean, steps.finest(n_people), limits))
-    variance = np.where(hidden, share * (1.0 - share), coarse_variances(moments.variance, n_people, steps.coarseness))
+    mean = np.where(hidden, share, to_grid_inside(moments.mean, precision.of_all.finest(precision.in_all), limits))
+    # What is left of it around micro-centroids should not be lost in rounding, nor should a row be seen in it.
+    finer = np.maximum(error_of(precision.near.deviation**2, precision), moments.variance * one_row(precision))
+    variance = np.where(hidden, share * (1.0 - share), coarse_variances(moments.variance, finer))
     return Moments(count, mean, variance * count)
 
 
-def coarse_variances(variances: FloatArray, n_people: int, coarseness: float) -> FloatArray:
-    """Rounded to so many standard errors, as of a Gaussian; what varies is not told as constant."""
-    fewest = float(fewest_told_alike(np.array([n_people]))[0])
-    share = min(1.0, coarseness * math.sqrt(2.0 / fewest))
-    step = rounded_up(np.where(variances > 0.0, variances, 1.0) * share)
+def error_of(variance: FloatArray, precision: Precision) -> FloatArray:
+    """So many standard errors of a variance as everything is rounded to; as of a Gaussian."""
+    return variance * (precision.near.coarseness * math.sqrt(2.0 / told_as_few(precision)))
+
+
+def one_row(precision: Precision) -> float:
+    """More than what one row can change, as a share of a variance or a correlation."""
+    return STEP_OF_ONE_ROW / told_as_few(precision)
+
+
+def told_as_few(precision: Precision) -> float:
+    """The fewest people in all whose number is told like theirs."""
+    return float(fewest_told_alike(np.array([precision.in_all]))[0])
+
+
+def coarse_variances(variances: FloatArray, steps: FloatArray) -> FloatArray:
+    """Rounded in steps no larger than themselves; what varies is not told as constant."""
+    step = rounded_up(np.where(variances > 0.0, np.minimum(steps, variances), 1.0))
     return np.where(variances > 0.0, np.maximum(to_grid(variances, step), step), 0.0)
 
 
-def coarse_shape(shape: FloatArray, n_people: int, coarseness: float) -> FloatArray:
+def coarse_shape(shape: FloatArray, precision: Precision) -> FloatArray:
     """Rounded variances and correlations; what rounding does to the smallest eigenvalue is undone."""
     variance = diagonal_of(shape)
-    coarse = coarse_variances(variance, n_people, coarseness)
+    coarse = coarse_variances(variance, error_of(variance, precision))
     if shape.ndim == 1:
         return coarse
     deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
-    step = float(rounded_up(np.minimum(1.0, STEP_OF_CORRELATIONS / fewest_told_alike(np.array([n_people]))))[0])
+    step = float(rounded_up(np.array([min(1.0, one_row(precision))]))[0])
     correlation = to_grid(shape / np.outer(deviation, deviation), np.asarray(step))
     np.fill_diagonal(correlation, 1.0)
     lacking = max(0.0, 1e-6 - float(np.linalg.eigvalsh(correlation)[0]))

@@ -1,5 +1,7 @@
 """A row came between two messages. Whoever has both, and knows how many rows there were, subtracts."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from goldfc._types import FloatArray
@@ -11,31 +13,33 @@ TRIES = 8
 FURTHEST = 3.0
 
 
-def error_of_new_row(target: Target, told: Told) -> float:
+class Errors(NamedTuple):
     """How far off the best guess of a row that came is: standard deviations, the median over columns and rows."""
-    first = told(target.inside)
-    scale = target.others.std(axis=0)
-    known = scale > 0.0
-    errors = []
+
+    told: float  # with both messages
+    untold: float  # with neither, by the mean of other rows
+
+
+def errors_of_new_row(target: Target, told: Told) -> Errors:
+    """Of a few rows that come, one at a time."""
+    first, centre, scale = told(target.inside), target.others.mean(axis=0), target.others.std(axis=0)
+    known, errors = scale > 0.0, []
     for new in target.outside[:TRIES]:
-        second = told(np.vstack([target.inside, new]))
-        guesses = guesses_of(first, second, len(target.inside))
-        unit = [
-            np.clip((guess - target.others.mean(axis=0))[known] / scale[known], -FURTHEST, FURTHEST)
-            for guess in guesses
-        ]
-        truth = (new - target.others.mean(axis=0))[known] / scale[known]
+        guesses = guesses_of(first, told(np.vstack([target.inside, new])), len(target.inside))
+        unit = [np.clip((guess - centre)[known] / scale[known], -FURTHEST, FURTHEST) for guess in [*guesses, centre]]
+        truth = (new - centre)[known] / scale[known]
         errors.append([np.median(np.abs(one - truth)) for one in unit])
-    return float(np.median(errors, axis=0).min())
+    *by_messages, untold = np.median(errors, axis=0).tolist()
+    return Errors(min(by_messages), untold)
 
 
 def guesses_of(first: Summary, second: Summary, n_rows: int) -> list[FloatArray]:
-    """By the means of all rows, by the sums of all micro-clusters, and both."""
+    """By the means of all rows, by the sums of all micro-clusters, both, and by what is usual there."""
     found = []
     if first.moments is not None and second.moments is not None:
         found.append((n_rows + 1) * second.moments.mean - n_rows * first.moments.mean)
     found.append(total_of(second, n_rows + 1) - total_of(first, n_rows))
-    return [*found, np.mean(found, axis=0), np.zeros_like(found[0]) + first.centroids.mean(axis=0)]
+    return [*found, np.mean(found, axis=0), total_of(first, 1)]
 
 
 def total_of(summary: Summary, n_rows: int) -> FloatArray:

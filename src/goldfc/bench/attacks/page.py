@@ -18,8 +18,9 @@ Made by `{command}`.
 Real tables (those of scikit-learn, and the paper's sets in their own units), cut into a site, rows like its rows that
 are not in it, and an attacker's own rows. The attacker reads the message that the site would send, knows how messages
 are made, and has up to 3 000 rows of her own. *Before* is the level `suppressed` as it was: micro-clusters of five
-rows, fine steps, a covariance whatever the rows. *After* is the default now. Means over {targets} targets; a
-target counts as *refused* when the site has too few rows to send anything, or its own audit says no. The attacks are in
+rows, fine steps, a covariance whatever the rows. *After* is the default now. Means over {fewest} to {targets} targets,
+more of small sites; a target counts as *refused* when the site has too few rows to send anything, or its own audit says
+no. The attacks are in
 `src/goldfc/bench/attacks/`, docs/privacy.md explains what they mean.
 
 ## Targets: {met} of {n_targets} met
@@ -49,8 +50,8 @@ Means over all tables that can be compared, *before → after*.
 *Rows restored*: exactly, by lattice reduction, of tables of whole numbers with {lattice_rows} rows or fewer. *A column
 of a member*: how much better it is guessed than that of somebody who is not in it, all others known, in standard
 deviations. *The row that came* between two messages: how far off it is, median over columns, in standard deviations,
-for somebody who knows how many rows there were; a site's ledger refuses the second message anyway. *One of two sites*
-against the other: AUC by the model less its own part; by default a site takes part only with two others.
+for somebody who knows how many rows there were, and how far off it is for somebody who has no message and guesses the
+mean of other rows; a site's ledger refuses the second message anyway. *One of two sites* against the other: AUC by the model less its own part; by default a site takes part only with two others.
 
 ## What people have in common
 
@@ -105,6 +106,7 @@ def as_markdown(results: Results, command: str) -> str:
     after, differences = results.of("after"), np.array(results.differences)
     return PAGE.format(
         command=command,
+        fewest=min((row.targets for row in results.rows), default=0),
         targets=max((row.targets for row in results.rows), default=0),
         met=sum(target.met for target in targets),
         n_targets=len(targets),
@@ -144,7 +146,7 @@ def targets_of(results: Results) -> Iterator[Target]:
     better = fmean(row.attribute for row in after)
     yield Target("a column of members better known", "at most .05 SD", f"{better:.3f}", better <= 0.05)
     off = min(after, key=lambda row: row.new_row)
-    figure = f"{off.new_row:.2f} ({off.table}, {off.rows} rows)"
+    figure = f"{off.new_row:.2f} ({off.table}, {off.rows} rows; {off.new_row_without:.2f} without any message)"
     yield Target("the row that came, least error", "at least .35 SD", figure, off.new_row >= 0.35)
     other = fmean(row.other_site for row in after)
     yield Target("one of two sites against the other, mean AUC", "at most .6", f"{other:.3f}", other <= 0.6)
@@ -192,15 +194,23 @@ def others_table(results: Results) -> str:
     for size in sorted({row.rows for row in results.rows}):
         before, after = (others_of([row for row in results.of(level) if row.rows == size]) for level in LEVELS)
         lines.append((f"{size:,}", *(f"{one} → {two}" for one, two in zip(before, after, strict=True))))
-    header = ("rows", "rows restored", "a column of a member", "the row that came", "one of two sites")
+    header = (
+        "rows",
+        "rows restored",
+        "a column of a member",
+        "the row that came",
+        "without messages",
+        "one of two sites",
+    )
     return table(header, lines)
 
 
 def others_of(rows: Sequence[Row]) -> tuple[str, ...]:
     """Sum of rows restored, and means."""
     if not rows:
-        return ("-",) * 4
-    means = (fmean(getattr(row, name) for row in rows) for name in ("attribute", "new_row", "other_site"))
+        return ("-",) * 5
+    names = ("attribute", "new_row", "new_row_without", "other_site")
+    means = (fmean(getattr(row, name) for row in rows) for name in names)
     return (str(sum(row.restored for row in rows)), *(f"{mean:.2f}" for mean in means))
 
 

@@ -23,6 +23,8 @@ from goldfc.protocol.server import fuse
 from goldfc.protocol.terms import UNNAMED, Terms
 
 ROWS_OF_A_SITE = 500
+# Of a split, and of a family, whose draws differ.
+SEEDS, DRAWS = 3, 6
 WITHOUT, WITH = OneShot(mass_cap=1.0), OneShot(smallest=5, rows_each=rows_each(5), mass_cap=1.0)
 
 
@@ -54,9 +56,10 @@ class Federation:
     terms: Terms = UNNAMED
 
 
-def price_of(name: str, seeds: int) -> Price:
+def price_of(name: str, seeds: int | None = None) -> Price:
     """Of one of the paper's splits, or of a family with larger sites."""
     family = next((family for family in FAMILIES if family.name == name), None)
+    seeds = seeds or (SEEDS if family is None else DRAWS)
     found = [
         (score(federation, WITHOUT, seed), score(federation, WITH, seed))
         for seed in range(seeds)

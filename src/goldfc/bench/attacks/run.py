@@ -50,6 +50,7 @@ class Row:
     restored: int  # rows
     attribute: float  # how much better a column of members is known, in standard deviations
     new_row: float  # how far off the row is that came between two messages
+    new_row_without: float  # and without any message
     other_site: float  # the AUC of one of two sites against the other
 
     def to_json(self) -> str:
@@ -85,7 +86,7 @@ def row_of_targets(name: str, size: int, level: Level, n_targets: int) -> Row | 
     """On one thread."""
     table = next(table for table in tables() if table.name == name)
     # More of small ones: there, who is inside by chance matters.
-    count = int(np.clip(PEOPLE // size, n_targets, 6 * n_targets))
+    count = n_targets if level == "before" else int(np.clip(PEOPLE // size, n_targets, 6 * n_targets))
     targets = [target_of(table, size, seed) for seed in range(count)]
     there = [target for target in targets if target is not None]
     if not there:
@@ -113,6 +114,7 @@ def blank_row(table: Table, size: int, level: Level, targets: int, refused: int)
         restored=0,
         attribute=0.0,
         new_row=0.0,
+        new_row_without=0.0,
         other_site=0.5,
     )
 
@@ -126,7 +128,7 @@ class Attacked:
     audit: float
     restored: int
     attribute: float
-    new_row: float
+    new_row: differencing.Errors
     other_site: float
 
 
@@ -145,7 +147,7 @@ def attacked_once(target: Target, level: Level, seed: int) -> Attacked | None:
         sent.guess.auc,
         reconstruction.restore(sent.summary, target.inside.astype(np.int64)).rows if whole_numbers else 0,
         attributes.advantage(target, sent.summary),
-        differencing.error_of_new_row(target, sent.again),
+        differencing.errors_of_new_row(target, sent.again),
         neighbours.auc_of_the_other(target, sent.again, rng),
     )
 
@@ -201,6 +203,7 @@ def put_together(blank: Row, attacked: Sequence[Attacked]) -> Row:
         audit=tuple(round(one.audit, 4) for one in attacked),
         restored=sum(one.restored for one in attacked),
         attribute=float(np.mean([one.attribute for one in attacked])),
-        new_row=float(np.mean([one.new_row for one in attacked])),
+        new_row=float(np.mean([one.new_row.told for one in attacked])),
+        new_row_without=float(np.mean([one.new_row.untold for one in attacked])),
         other_site=float(np.mean([one.other_site for one in attacked])),
     )
