@@ -18,14 +18,12 @@ from goldfc.protocol.rows import Chosen, RowSource, as_source, blocks_of, sample
 from goldfc.protocol.terms import Column
 
 # Above this, somebody who has a row can guess whether it was among those summarised: the area under the curve, and the
-# share of members found when one in a hundred others is taken for one. Above the second pair the message is refused,
-# unless the site's policy says otherwise.
-TELLS_MEMBERS, FINDS_MEMBERS = 0.65, 0.05
+# share of members found when one in a hundred others is taken for one. A site then tells less, as long as there is less
+# to tell; above the second pair the message is refused, unless the site's policy says otherwise.
+TELLS_MEMBERS, FINDS_MEMBERS = 0.68, 0.05
 MOST_AUC, MOST_FOUND = 0.7, 0.1
 # The area that the attacks of the benchmark have on small sites, in the mean; it counts as much as so many people.
 AUC_OF_OTHERS, LIKE_OTHERS = 0.63, 60
-# Above this area a site tells less, as long as there is less to tell.
-CONTENT = 0.68
 # What a warning may be called; a site's policy accepts warnings by these names.
 WARNINGS = ("membership", "near", "dominated", "constant")
 # With fewer people nothing can be measured. Tables are split so often, as far as so many rows in all allow.

@@ -10,7 +10,7 @@ import numpy as np
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadMessage, BadRows
 from goldfc.learning.moments import LARGEST_VALUE, Moments
-from goldfc.protocol.audit import CONTENT, USUAL, Limits, membership_of
+from goldfc.protocol.audit import TELLS_MEMBERS, USUAL, Limits, membership_of
 from goldfc.protocol.finding import ends_of, find, measure, moments_of, renamed, shape_of, unit_of
 from goldfc.protocol.label import label
 from goldfc.protocol.message import Message, Model, Summary, Task
@@ -82,7 +82,7 @@ def tell(  # noqa: PLR0913 (most have a default)
             continue  # all were merged: one mean can be told more exactly
         told = measured(told, source, people, steps)
         guess = told.membership
-        if guess is None or (guess.auc <= min(CONTENT, limits.most_auc) and guess.found <= limits.most_tpr):
+        if guess is None or (guess.auc <= min(TELLS_MEMBERS, limits.most_auc) and guess.found <= limits.most_tpr):
             break
     return told
 

@@ -51,7 +51,8 @@ Means over all tables that can be compared, *before → after*.
 of a member*: how much better it is guessed than that of somebody who is not in it, all others known, in standard
 deviations. *The row that came* between two messages: how far off it is, median over columns, in standard deviations,
 for somebody who knows how many rows there were, and how far off it is for somebody who has no message and guesses the
-mean of other rows; a site's ledger refuses the second message anyway. *One of two sites* against the other: AUC by the model less its own part; by default a site takes part only with two others.
+mean of other rows; a site's ledger refuses the second message anyway. *One of two sites* against the other: AUC by the
+model less its own part; by default a site takes part only with two others.
 
 ## What people have in common
 
