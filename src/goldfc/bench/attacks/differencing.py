@@ -17,7 +17,7 @@ class Errors(NamedTuple):
     """How far off the best guess of a row that came is: standard deviations, the median over columns and rows."""
 
     told: float  # with both messages
-    untold: float  # with neither, by the mean of other rows
+    untold: float  # with neither, by the mean or the median of other rows
 
 
 def errors_of_new_row(target: Target, told: Told) -> Errors:
@@ -26,11 +26,12 @@ def errors_of_new_row(target: Target, told: Told) -> Errors:
     known, errors = scale > 0.0, []
     for new in target.outside[:TRIES]:
         guesses = guesses_of(first, told(np.vstack([target.inside, new])), len(target.inside))
-        unit = [np.clip((guess - centre)[known] / scale[known], -FURTHEST, FURTHEST) for guess in [*guesses, centre]]
+        guesses += [centre, np.median(target.others, axis=0)]
+        unit = [np.clip((guess - centre)[known] / scale[known], -FURTHEST, FURTHEST) for guess in guesses]
         truth = (new - centre)[known] / scale[known]
         errors.append([np.median(np.abs(one - truth)) for one in unit])
-    *by_messages, untold = np.median(errors, axis=0).tolist()
-    return Errors(min(by_messages), untold)
+    *told_errors, by_mean, by_median = np.median(errors, axis=0).tolist()
+    return Errors(min(told_errors), min(by_mean, by_median))
 
 
 def guesses_of(first: Summary, second: Summary, n_rows: int) -> list[FloatArray]:
