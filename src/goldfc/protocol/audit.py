@@ -22,8 +22,8 @@ from goldfc.protocol.terms import Column
 # to tell; above the second pair the message is refused, unless the site's policy says otherwise.
 TELLS_MEMBERS, FINDS_MEMBERS = 0.68, 0.05
 MOST_AUC, MOST_FOUND = 0.7, 0.1
-# The area that the attacks of the benchmark have on small sites, in the mean; it counts as much as so many people.
-AUC_OF_OTHERS, LIKE_OTHERS = 0.63, 60
+# What theory expects counts as much as what so many people show.
+EXPECTED_COUNTS = 60
 # What a warning may be called; a site's policy accepts warnings by these names.
 WARNINGS = ("membership", "near", "dominated", "constant")
 # With fewer people nothing can be measured. Tables are split so often, as far as so many rows in all allow.
@@ -235,11 +235,14 @@ def nearest_other(rows: FloatArray) -> FloatArray:
 Again = Callable[[FloatArray | RowSource, IntArray | None], Summary]  # other rows (and people), told as exactly
 
 
-def membership_of(rows: RowSource, again: Again, people: IntArray | None = None) -> Guess | None:
+def membership_of(
+    rows: RowSource, again: Again, people: IntArray | None = None, expected: float | None = None
+) -> Guess | None:
     """How well the best test we know tells members from others; None if there are too few people to try.
 
     The rows are split again and again into some that are summarised as exactly as in the message, some that are not,
     and some that an attacker would have of her own. What is learned from half of the splits is tried on the other half.
+    Few people are a poor measure, and they are few others to compare with: the mean with the area that is `expected`.
     """
     if count_people(rows, people) < FEWEST_PEOPLE:
         return None
@@ -254,12 +257,10 @@ def membership_of(rows: RowSource, again: Again, people: IntArray | None = None)
     ]
     combined = guess_of(np.concatenate([score for score, _ in scored]), np.concatenate([own for _, own in scored]))
     single = float(np.mean([single_test(learned, tried) for learned, tried in (halves, halves[::-1])]))
-    return Guess(not_too_low(max(combined.auc, single), count_people(rows, people)), combined.found)
-
-
-def not_too_low(auc: float, n_people: int) -> float:
-    """Few people are a poor measure: what they show is drawn up towards what attacks on sites like theirs found."""
-    return max(auc, (n_people * auc + LIKE_OTHERS * AUC_OF_OTHERS) / (n_people + LIKE_OTHERS))
+    auc, n_people = max(combined.auc, single), count_people(rows, people)
+    if expected is not None:
+        auc = (n_people * auc + EXPECTED_COUNTS * expected) / (n_people + EXPECTED_COUNTS)
+    return Guess(auc, combined.found)
 
 
 def n_splits(n_rows: int) -> int:

@@ -21,16 +21,18 @@ from goldfc.protocol.privacy import (
     Spread,
     Told,
     count_people,
+    expected_auc,
     groups_of,
     ladder,
     merge_small,
     one_mean,
     people_of_each,
+    spread_around,
     spread_of,
     steps_of,
     suppressed,
 )
-from goldfc.protocol.rows import RowSource, as_source, blocks_of, sample_of, step_of_sample
+from goldfc.protocol.rows import RowSource, as_source, blocks_of, sample_of
 from goldfc.protocol.terms import UNNAMED, Terms
 
 Part = Literal["mass", "shape"]
@@ -90,15 +92,16 @@ def tell(  # noqa: PLR0913 (most have a default)
 def spread_at(source: RowSource, moments: Moments, task: Task, terms: Terms, people: IntArray | None = None) -> Spread:
     """How the rows of a site spread, around their mean and around the micro-centroids that were asked for."""
     labels = find(source, unit_of(moments, task.scaling, terms), task, count_people(source, people))
-    rows, own = sample_of(source, SAMPLE), labels[:: step_of_sample(source, SAMPLE)].astype(np.int64)
-    return Spread(spread_of(rows), spread_of(rows - measure(source, labels).mean[own]))
+    around = spread_around(source, labels, measure(source, labels).mean)
+    return Spread(spread_of(sample_of(source, SAMPLE)), around)
 
 
 def measured(
     told: Told, rows: FloatArray | RowSource, people: IntArray | None = None, steps: Mapping[str, float] | None = None
 ) -> Told:
     """The same, with how well members are told from others."""
-    return replace(told, membership=membership_of(as_source(rows), partial(alike, told=told, steps=steps), people))
+    source, again = as_source(rows), partial(alike, told=told, steps=steps)
+    return replace(told, membership=membership_of(source, again, people, expected_auc(told, source, people)))
 
 
 def alike(
@@ -153,7 +156,7 @@ def tell_as(
     precision = Precision(people_of_each(labels, people), n_people, of_all, of_all.around(micro, moments))
     if task.smallest > 1:
         summary = suppressed(summary, source, moments, precision)
-    return Told(summary, labels, allowed, precision.grid)
+    return Told(summary, labels, allowed, micro.mean, precision.grid)
 
 
 def checked(rows: FloatArray | RowSource, client: str) -> RowSource:

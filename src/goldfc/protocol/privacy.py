@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadRows
@@ -24,7 +25,7 @@ from goldfc.protocol.finding import Ends, Measured, to_grid
 from goldfc.protocol.fusion import rows_each
 from goldfc.protocol.membership import Guess
 from goldfc.protocol.message import Summary, Task
-from goldfc.protocol.rows import RowSource, blocks_of, sample_of
+from goldfc.protocol.rows import RowSource, blocks_of, sample_of, step_of_sample
 from goldfc.protocol.terms import Terms
 
 # So many people for every direction behind a micro-cluster, and whether there may be a covariance: the first with which
@@ -64,7 +65,7 @@ class Allowed:
     @property
     def is_one_mean(self) -> bool:
         """Of all rows, and nothing else."""
-        return self.task.most == 1
+        return self.task.most == 1 and not self.moments
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,12 @@ def spread_of(rows: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(np.linalg.eigvalsh(product), 0.0) / len(unit))
 
 
+def spread_around(rows: RowSource, labels: RowLabels, means: FloatArray) -> FloatArray:
+    """The same of rows around the means of their micro-clusters."""
+    own = labels[:: step_of_sample(rows, SAMPLE)].astype(np.int64)
+    return spread_of(sample_of(rows, SAMPLE) - means[own])
+
+
 def directions_of(spread: FloatArray, coarseness: float) -> float:
     """How many directions are left when every mean is rounded to so many standard errors.
 
@@ -120,6 +127,13 @@ def directions_of(spread: FloatArray, coarseness: float) -> float:
     """
     # Rounded: the last digits of a product may depend on the number of threads.
     return max(1.0, round(float((spread / (spread + noise_of(coarseness))).sum()), 6))
+
+
+def expected_auc(told: "Told", rows: RowSource, people: IntArray | None = None) -> float:
+    """That of the best test by theory, by whoever knows exactly what other rows are like: the mean over people."""
+    directions = directions_of(spread_around(rows, told.micro_clusters, told.means), told.allowed.coarseness)
+    each = people_of_each(told.micro_clusters, people)
+    return float(np.average(ndtr(np.sqrt(directions / (2.0 * each))), weights=each))
 
 
 def noise_of(coarseness: float) -> float:
@@ -205,6 +219,7 @@ class Told:
     summary: Summary
     micro_clusters: RowLabels  # of every row; it stays at the site
     allowed: Allowed
+    means: FloatArray  # of every micro-cluster, as they are; they stay there, too
     grid: FloatArray  # what every micro-centroid is rounded to
     membership: Guess | None = None  # how well members are told from others; None: not measured
 
