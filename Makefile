@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The product alone; and with it the benchmark and all tools.
+PRODUCT := $(VENV)/.product
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test check format bench bench-speed fuzz clean
 .DEFAULT_GOAL := help
@@ -17,12 +20,16 @@ help:
 	@echo "make format  put the code into the form that make check asks for"
 	@echo "make clean   remove what the others made"
 
-$(READY): pyproject.toml constraints.txt
+$(PRODUCT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --editable .
 	touch $@
 
-demo: $(READY)
+$(READY): $(PRODUCT) bench/pyproject.toml
+	$(INSTALL) --editable '.[dev]' --editable ./bench
+	touch $@
+
+demo: $(PRODUCT)
 	$(BIN)/goldfc demo
 
 test: $(READY)
@@ -43,17 +50,17 @@ format: $(READY)
 	$(BIN)/python tools/results.py
 
 bench: $(READY)
-	$(BIN)/goldfc bench paper --seeds 10 --out benchmarks
-	$(BIN)/goldfc bench shapes --draws 3 --out benchmarks
+	$(BIN)/goldfc-bench paper --seeds 10 --out benchmarks
+	$(BIN)/goldfc-bench shapes --draws 3 --out benchmarks
 	$(MAKE) bench-speed
-	$(BIN)/goldfc bench trust --out benchmarks
+	$(BIN)/goldfc-bench trust --out benchmarks
 
 bench-speed: $(READY)
-	$(BIN)/goldfc bench speed --out benchmarks
+	$(BIN)/goldfc-bench speed --out benchmarks
 
 fuzz: $(READY)
 	$(BIN)/python tools/fuzz.py --count 100000 --seed 0 --out benchmarks/fuzz/README.md
 
 clean:
-	find src tests tools -name __pycache__ -prune -exec rm -rf {} +
+	find src bench tests tools -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf $(VENV) report.html benchmarks/quick .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
