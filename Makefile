@@ -7,12 +7,13 @@ PRODUCT := $(VENV)/.product
 READY := $(VENV)/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check format bench bench-speed fuzz clean
+.PHONY: help demo test test-fast check format bench bench-speed fuzz clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    a simulated federation on handwritten digits, ending in report.html"
 	@echo "make test    the tests (minutes: also servers and nodes of a live federation, which are killed)"
+	@echo "make test-fast  the tests of learning and of what crosses (under a minute)"
 	@echo "make check   formatting, lint, types, import layers, generated docs"
 	@echo "make bench   the paper's experiments, families of data, speed and growth, the cost of safety (minutes)"
 	@echo "make bench-speed  speed against others, growth, memory, where the time goes (minutes)"
@@ -34,6 +35,9 @@ demo: $(PRODUCT)
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses=3
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest --numprocesses=3 $(FAST)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -16,8 +16,8 @@ Made by `{command}`.
 {families} families, {draws} each, {sites} Non-ICD sites; the families are described in
 `bench/src/goldfc_bench/families.py`, the methods in `bench/src/goldfc_bench/shapes/`. All figures are adjusted Rand
 indices (ARI: 1 perfect, 0 chance) of the rows that the sites hold, background noise not counted, and means over draws.
-Everybody is given the number of clusters where nothing else is said. All but the default and its kinds get features of variance
-one and categories as zeros and ones.
+Everybody is given the number of clusters where nothing else is said. All but the default and its kinds get
+features of variance one and categories as zeros and ones.
 *Pooled* algorithms have the rows of all sites in one place, each once.
 
 ![ARI of the default, of its best kind alone, of pooled k-means and of the best pooled algorithm](shapes.svg)
