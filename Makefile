@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 # The product alone; and with it the benchmark and all tools.
 PRODUCT := $(VENV)/.product
 READY := $(VENV)/.ready
+# Less than a minute on two busy cores.
+FAST := $(addprefix tests/,test_drawings.py test_equations.py learning/test_moments.py learning/test_ward.py \
+	learning/test_micro_clusters.py learning/paper/test_blocks.py learning/paper/test_compilation.py \
+	protocol/test_message.py protocol/test_agreement.py protocol/test_rows.py)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test test-fast check format bench bench-speed fuzz clean
@@ -13,7 +17,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 help:
 	@echo "make demo    a simulated federation on handwritten digits, ending in report.html"
 	@echo "make test    the tests (minutes: also servers and nodes of a live federation, which are killed)"
-	@echo "make test-fast  the tests of learning and of what crosses (under a minute)"
+	@echo "make test-fast  a few of them, for the inner loop (under a minute)"
 	@echo "make check   formatting, lint, types, import layers, generated docs"
 	@echo "make bench   the paper's experiments, families of data, speed and growth, the cost of safety (minutes)"
 	@echo "make bench-speed  speed against others, growth, memory, where the time goes (minutes)"
