@@ -2,14 +2,22 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The product alone; and with it the benchmark and all tools.
+PRODUCT := $(VENV)/.product
 READY := $(VENV)/.ready
+# Less than a minute on two busy cores.
+FAST := $(addprefix tests/,test_drawings.py test_equations.py learning/test_moments.py learning/test_ward.py \
+	learning/test_micro_clusters.py learning/paper/test_blocks.py learning/paper/test_compilation.py \
+	protocol/test_message.py protocol/test_agreement.py protocol/test_rows.py)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check format bench bench-speed fuzz clean
+.PHONY: help demo test test-fast check format bench bench-speed fuzz clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    a simulated federation on handwritten digits, ending in report.html"
 	@echo "make test    the tests (minutes: also servers and nodes of a live federation, which are killed)"
+	@echo "make test-fast  a few of them, for the inner loop (under a minute)"
 	@echo "make check   formatting, lint, types, import layers, generated docs"
 	@echo "make bench   the paper's experiments, families of data, speed and growth, the cost of safety (minutes)"
 	@echo "make bench-speed  speed against others, growth, memory, where the time goes (minutes)"
@@ -17,16 +25,23 @@ help:
 	@echo "make format  put the code into the form that make check asks for"
 	@echo "make clean   remove what the others made"
 
-$(READY): pyproject.toml constraints.txt
+$(PRODUCT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --editable .
 	touch $@
 
-demo: $(READY)
+$(READY): $(PRODUCT) bench/pyproject.toml
+	$(INSTALL) --editable '.[dev]' --editable ./bench
+	touch $@
+
+demo: $(PRODUCT)
 	$(BIN)/goldfc demo
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses=3
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest --numprocesses=3 $(FAST)
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -43,17 +58,17 @@ format: $(READY)
 	$(BIN)/python tools/results.py
 
 bench: $(READY)
-	$(BIN)/goldfc bench paper --seeds 10 --out benchmarks
-	$(BIN)/goldfc bench shapes --draws 3 --out benchmarks
+	$(BIN)/goldfc-bench paper --seeds 10 --out benchmarks
+	$(BIN)/goldfc-bench shapes --draws 3 --out benchmarks
 	$(MAKE) bench-speed
-	$(BIN)/goldfc bench trust --out benchmarks
+	$(BIN)/goldfc-bench trust --out benchmarks
 
 bench-speed: $(READY)
-	$(BIN)/goldfc bench speed --out benchmarks
+	$(BIN)/goldfc-bench speed --out benchmarks
 
 fuzz: $(READY)
 	$(BIN)/python tools/fuzz.py --count 100000 --seed 0 --out benchmarks/fuzz/README.md
 
 clean:
-	find src tests tools -name __pycache__ -prune -exec rm -rf {} +
+	find src bench tests tools -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf $(VENV) report.html benchmarks/quick .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

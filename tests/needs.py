@@ -2,10 +2,11 @@
 
 import pytest
 
-from goldfc.bench.datasets import data_folder
+from goldfc_bench.datasets import data_folder
 
 needs_data = pytest.mark.skipif(
-    not (data_folder() / "full").is_dir(), reason="the ten sets are not here: `goldfc data fetch`, or set GOLDFC_DATA"
+    not (data_folder() / "full").is_dir(),
+    reason="the ten sets are not here: `goldfc-bench data fetch`, or set GOLDFC_DATA",
 )
 needs_splits = pytest.mark.skipif(
     not (data_folder() / "splits").is_dir(), reason="the paper's splits are not here: set GOLDFC_DATA"

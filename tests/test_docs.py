@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 from sklearn.metrics import adjusted_rand_score
 
-from goldfc.bench.run import Rows
-from goldfc.cli import main
+from goldfc_bench.cli import main
+from goldfc_bench.run import Rows
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
+PAGES = sorted(page for folder in ("*", "docs/*", "bench/*", "benchmarks/**/*") for page in ROOT.glob(f"{folder}.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -41,7 +41,7 @@ def test_the_walk_through_of_a_method_of_ones_own_works(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     method = f"{tmp_path}/nearest_draw.py:NearestDraw"
     options = f"--dataset {tmp_path}/meters.csv --split non-icd-4-0 --seeds 2 --jobs 1 --set handful=7 --out {rows}"
-    result = CliRunner().invoke(main, ["bench", "run", "--method", method, *options.split()])
+    result = CliRunner().invoke(main, ["run", "--method", method, *options.split()])
     assert result.exit_code == 0, result.output
     runs = Rows(rows).read()
     assert [(run.status, run.uplinks, run.declared_uplinks) for run in runs] == [("done", 4, 4)] * 2

@@ -12,6 +12,7 @@ from goldfc.drawings import (
     draw_levels,
     draw_tree,
     place_marks,
+    round_values,
 )
 from goldfc.learning.levels import Levels
 from goldfc.learning.proposal import Candidate, Proposal
@@ -86,3 +87,28 @@ def test_the_global_clusters_are_the_last_line_and_empty_ones_have_no_place() ->
     tree = draw_levels(Levels(np.array([[0], [2], [2]]), (3,)), np.array([0, 2, 2]), 3)
     assert [clusters for _, clusters in tree.rows] == [3, 3]
     assert [node.cluster for node in tree.nodes] == [0, 2, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "whole", "values"),
+    [
+        (0.0, 1.0, False, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (1.0, 3.0, True, [1.0, 2.0, 3.0]),
+        (1.0, 40.0, True, [10.0, 20.0, 30.0, 40.0]),
+        (-310.0, 950.0, False, [0.0, 500.0]),
+        (-3e-5, 2e-5, False, [-3e-5, -2e-5, -1e-5, 0.0, 1e-5, 2e-5]),
+        (2.0, 2.0, False, [2.0]),
+        (0.0, 5e-324, False, [0.0]),
+    ],
+)
+def test_ticks_are_round_values_inside_the_axis(low: float, high: float, whole: bool, values: list[float]) -> None:
+    assert round_values(low, high, whole=whole) == pytest.approx(values)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_an_axis_has_two_to_seven_ticks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    low, length = rng.normal(), 10.0 ** rng.uniform(-6.0, 8.0)
+    values = round_values(low, low + length, whole=False)
+    assert 2 <= len(values) <= 7
+    assert low - 1e-6 * length <= values[0] <= values[-1] <= low + length * (1.0 + 1e-6)

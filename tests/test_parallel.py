@@ -11,10 +11,10 @@ from sklearn.base import clone
 from goldfc import GOLD, OneShotClustering
 from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray
-from goldfc.bench.run import Job, Rows, run_jobs
 from goldfc.learning.paper.competition import Learning
 from goldfc.protocol.federation import generator
 from goldfc.protocol.paper import Blocks, learn
+from goldfc_bench.run import Job, Rows, run_jobs
 
 JOBS = [1, 2, 5]
 both_estimators = pytest.mark.parametrize("estimator", [GOLD(4, random_state=0), OneShotClustering(random_state=0)])

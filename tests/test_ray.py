@@ -9,10 +9,10 @@ from joblib import parallel_config
 from sklearn.base import clone
 
 from goldfc import GOLD, OneShotClustering
-from goldfc.bench.run import Job, Rows, run_jobs
 from goldfc.learning.paper.competition import Learning
 from goldfc.protocol.federation import generator
 from goldfc.protocol.paper import Blocks, learn
+from goldfc_bench.run import Job, Rows, run_jobs
 
 ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata
 
-from goldfc.bench.paper import paper_figures
-from goldfc.bench.run import Rows, Run
+from goldfc_bench.paper import paper_figures
+from goldfc_bench.run import Rows, Run
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -4,6 +4,7 @@ Levels are found independently of each other, so a fine cluster need not lie ins
 to the one that has most of its micro-clusters, and stray micro-clusters are drawn as thin threads.
 """
 
+import math
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -26,6 +27,9 @@ DARK_INK, LIGHT_INK = "#1d2433", "#ffffff"
 CURVE_LEFT, CURVE_RIGHT, CURVE_TOP, CURVE_BOTTOM = 46.0, 468.0, 20.0, 244.0
 # Room for one number.
 LABEL_WIDTH, LABEL_HEIGHT = 26.0, 19.0
+# Between round values on an axis; and how far one of them may be off by rounding.
+MOST_STEPS = 6
+ROUNDING = 1e-9
 # The tree: how wide it is, how far its lines are apart, and its largest circle.
 TREE_WIDTH = 720.0
 ROW_HEIGHT = 86.0
@@ -166,12 +170,21 @@ def ticks(
     values: tuple[float, float], places: tuple[float, float], *, whole: bool = False
 ) -> tuple[tuple[float, str], ...]:
     """A few round values on an axis, as places and texts."""
-    # Slow to import, and needed only for a report.
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+    return tuple(
+        (float(np.interp(value, values, places)), f"{value:g}") for value in round_values(*values, whole=whole)
+    )
 
-    round_values = MaxNLocator(6, integer=whole, steps=(1, 2, 5, 10)).tick_values(*values)
-    inside = [value for value in round_values if values[0] <= value <= values[1]]
-    return tuple((float(np.interp(value, values, places)), f"{value:g}") for value in inside)
+
+def round_values(low: float, high: float, *, whole: bool) -> list[float]:
+    """At most seven values at equal steps of 1, 2 or 5 times a power of ten; only `whole` ones, if asked for."""
+    if high - low <= ROUNDING * max(abs(low), abs(high), 1.0):
+        return [low]
+    power = 10.0 ** math.floor(math.log10((high - low) / MOST_STEPS))
+    steps = [factor * power for factor in (1.0, 2.0, 5.0, 10.0)]
+    fitting = (step for step in steps if high - low <= MOST_STEPS * step * (1.0 + ROUNDING))
+    step = max(next(fitting), 1.0 if whole else 0.0)
+    first, last = math.ceil(low / step - ROUNDING), math.floor(high / step + ROUNDING)
+    return [number * step for number in range(first, last + 1)]
 
 
 def draw_levels(levels: Levels, micro_labels: IntArray, n_clusters: int) -> Tree:

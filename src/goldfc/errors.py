@@ -6,9 +6,8 @@ GoldError
 ├── BadRows               rows that cannot be learned from: not a number, not finite, too large (a ValueError)
 ├── BadMessage            a message that does not fit the protocol or the other messages (a ValueError)
 ├── TooFewClients         fewer clients than were agreed on have sent something
-├── AuditRefused          a message that would give away too much, and was not written
-│   └── PolicyRefused     what was agreed on is not what the site's own policy allows
-└── DataNotFound          a data set that is neither in the data folder nor can be fetched (a FileNotFoundError)
+└── AuditRefused          a message that would give away too much, and was not written
+    └── PolicyRefused     what was agreed on is not what the site's own policy allows
 """
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "BadMessage",
     "BadRows",
     "BadSettings",
-    "DataNotFound",
     "GoldError",
     "PolicyRefused",
     "TooFewClients",
@@ -54,7 +52,3 @@ class AuditRefused(GoldError):
 
 class PolicyRefused(AuditRefused):
     """What was agreed on is not what the site's own policy allows."""
-
-
-class DataNotFound(GoldError, FileNotFoundError):
-    """A data set that is neither in the data folder nor can be fetched."""

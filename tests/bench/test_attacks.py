@@ -8,15 +8,15 @@ from click.testing import CliRunner
 
 from goldfc import summarize
 from goldfc._types import FloatArray
-from goldfc.bench.attacks import attributes, differencing, homogeneity, membership, neighbours, reconstruction, run
-from goldfc.bench.attacks.before import told_before
-from goldfc.bench.attacks.page import Results, as_markdown
-from goldfc.bench.attacks.price import price_of
-from goldfc.bench.attacks.run import TASK, Row, row_of, sent_before, sent_now
-from goldfc.bench.attacks.sites import SENSITIVE, Table, Target, tables, target_of
-from goldfc.cli import main
 from goldfc.errors import BadRows
 from goldfc.protocol.membership import guess_of
+from goldfc_bench.attacks import attributes, differencing, homogeneity, membership, neighbours, reconstruction, run
+from goldfc_bench.attacks.before import told_before
+from goldfc_bench.attacks.page import Results, as_markdown
+from goldfc_bench.attacks.price import price_of
+from goldfc_bench.attacks.run import TASK, Row, row_of, sent_before, sent_now
+from goldfc_bench.attacks.sites import SENSITIVE, Table, Target, tables, target_of
+from goldfc_bench.cli import main
 from needs import needs_data
 
 
@@ -104,7 +104,7 @@ def test_a_row_says_what_came_of_all_attacks_and_can_be_read_back() -> None:
     again = Row.from_json(there[0].to_json())
     assert (again.table, again.rows, again.level) == ("wine", 40, "before")
     assert row_of(("wine", 1_000, "after"), 1) is None
-    page = as_markdown(Results(there, {}, 0, (), ()), "goldfc bench attacks")
+    page = as_markdown(Results(there, {}, 0, (), ()), "goldfc-bench attacks")
     assert "| wine (13) |" in page
 
 
@@ -127,7 +127,7 @@ def test_the_price_of_a_family_with_larger_sites() -> None:
 
 
 def test_the_command_runs() -> None:
-    result = CliRunner().invoke(main, ["bench", "attacks", "--quick", "--jobs", "1", "--table", "wine"])
+    result = CliRunner().invoke(main, ["attacks", "--quick", "--jobs", "1", "--table", "wine"])
     assert result.exit_code == 0, result.output
     assert "| rows restored | 0 | 0 | met |" in result.output
 

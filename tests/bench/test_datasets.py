@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goldfc.bench import datasets
-from goldfc.bench.datasets import DATASETS, Table, data_folder, fetch, load, load_split, synthetic
-from goldfc.errors import DataNotFound
+from goldfc_bench import datasets
+from goldfc_bench.datasets import DATASETS, Table, data_folder, fetch, load, load_split, synthetic
+from goldfc_bench.errors import DataNotFound
 from needs import needs_data, needs_splits
 
 # Fetched sets may have their rows in another order; with the paper's splits come the very files they point into.
@@ -112,7 +112,7 @@ def test_a_shared_folder_next_to_here_is_found(monkeypatch: pytest.MonkeyPatch, 
 
 def test_otherwise_the_folder_is_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("GOLDFC_DATA", raising=False)
-    monkeypatch.setattr(datasets, "__file__", str(tmp_path / "a" / "src" / "goldfc" / "bench" / "datasets.py"))
+    monkeypatch.setattr(datasets, "__file__", str(tmp_path / "a" / "bench" / "src" / "goldfc_bench" / "datasets.py"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert data_folder() == tmp_path / "cache" / "goldfc"
@@ -127,7 +127,7 @@ def test_a_missing_set_says_where_it_was_looked_for_and_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GOLDFC_DATA", str(tmp_path))
-    with pytest.raises(DataNotFound, match="goldfc data fetch EC") as refusal:
+    with pytest.raises(DataNotFound, match="goldfc-bench data fetch EC") as refusal:
         load("EC")
     assert str(tmp_path) in str(refusal.value)
     assert "GOLDFC_DATA" in str(refusal.value)

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from goldfc._types import FloatArray
-from goldfc.bench.families import (
+from goldfc_bench.families import (
     BACKGROUND,
     FAMILIES,
     Family,

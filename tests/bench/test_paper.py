@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from goldfc.bench.paper import EVALUATIONS, Cell, Figure, agreement, as_markdown, compare, paper_figures
-from goldfc.bench.run import Job, Rows, Run, run_jobs
+from goldfc_bench.paper import EVALUATIONS, Cell, Figure, agreement, as_markdown, compare, paper_figures
+from goldfc_bench.run import Job, Rows, Run, run_jobs
 from needs import needs_splits
 
 
@@ -65,7 +65,7 @@ def test_cells_agree_when_the_difference_is_within_both_deviations() -> None:
 
 def test_the_page_names_every_disagreement_and_failure() -> None:
     runs = [make_run(0, 0.9), make_run(1, 0.9, "failed")]
-    page = as_markdown(compare(runs), runs, "goldfc bench paper")
+    page = as_markdown(compare(runs), runs, "goldfc-bench paper")
     assert "1 of 2 runs failed" in page
     assert "EC, seed 1" in page
     for cell in compare(runs):
@@ -77,7 +77,7 @@ def test_gold_agrees_with_the_paper_on_its_own_splits(tmp_path: Path) -> None:
     jobs = [Job(name, "paper", "GOLD", seed) for name in ("EC", "VE", "YE") for seed in range(6)]
     runs = run_jobs(jobs, Rows(tmp_path / "rows.jsonl"), 1, lambda _: None)
     assert all(run.uplinks == 8 for run in runs)
-    # The whole comparison, with ten seeds and all sets, is `goldfc bench paper`.
+    # The whole comparison, with ten seeds and all sets, is `goldfc-bench paper`.
     for evaluation in EVALUATIONS:
         agreeing, total = agreement(compare(runs), evaluation)
         assert (agreeing >= 11, total) == (True, 12)

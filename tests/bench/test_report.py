@@ -13,15 +13,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from goldfc.bench.paper import EVALUATIONS, paper_figures
-from goldfc.bench.report import write_report
-from goldfc.bench.report.figures import LABEL_GAP, STYLES, Curve, Heat, draw_heat, draw_lines, draw_times, spread
-from goldfc.bench.report.parts import Table
-from goldfc.bench.report.ranks import best_and_second, growth_exponent, mean_ranks, sign_against
-from goldfc.bench.report.sections.ablation import paper_ablation, wins_of_both
-from goldfc.bench.report.sections.degree import degrees_of
-from goldfc.bench.report.sections.granularity import levels_of
-from goldfc.bench.report.sections.performance import (
+from goldfc_bench.cli import main
+from goldfc_bench.errors import DataNotFound
+from goldfc_bench.paper import EVALUATIONS, paper_figures
+from goldfc_bench.report import write_report
+from goldfc_bench.report.figures import LABEL_GAP, STYLES, Curve, Heat, draw_heat, draw_lines, draw_times, spread
+from goldfc_bench.report.parts import Table
+from goldfc_bench.report.ranks import best_and_second, growth_exponent, mean_ranks, sign_against
+from goldfc_bench.report.sections.ablation import paper_ablation, wins_of_both
+from goldfc_bench.report.sections.degree import degrees_of
+from goldfc_bench.report.sections.granularity import levels_of
+from goldfc_bench.report.sections.performance import (
     cells_of,
     gold_rank_table,
     grids_of,
@@ -29,9 +31,9 @@ from goldfc.bench.report.sections.performance import (
     performance,
     score_table,
 )
-from goldfc.bench.report.sections.seconds import growth_table, rows_of
-from goldfc.bench.report.sections.unknown import sentence_of, separate_table, unknown, way_of
-from goldfc.bench.report.tables import (
+from goldfc_bench.report.sections.seconds import growth_table, rows_of
+from goldfc_bench.report.sections.unknown import sentence_of, separate_table, unknown, way_of
+from goldfc_bench.report.tables import (
     CORESET,
     NINE,
     OURS,
@@ -44,9 +46,7 @@ from goldfc.bench.report.tables import (
     ranges,
     seconds_of,
 )
-from goldfc.bench.run import Rows, Run
-from goldfc.cli import main
-from goldfc.errors import DataNotFound
+from goldfc_bench.run import Rows, Run
 
 TWELVE = (*NINE, OURS, *RIVALS)
 TOO_FEW = "8 clusters were asked for, but only {} kinds of micro-clusters can be told apart."
@@ -349,7 +349,7 @@ def test_lambdas_are_computed_once_and_kept(tmp_path: Path, monkeypatch: pytest.
         asked.append((dataset, split))
         return 0.25
 
-    monkeypatch.setattr("goldfc.bench.report.sections.degree.degree_of", slow)
+    monkeypatch.setattr("goldfc_bench.report.sections.degree.degree_of", slow)
     runs = [make_run(split="non-icd-8-1"), make_run(split="non-icd-8-1", seed=1)]
     for _ in range(2):
         assert degrees_of(runs, tmp_path / "degrees.json") == {("EC", "non-icd-8-1"): 0.25}
@@ -413,18 +413,18 @@ def test_every_method_and_data_set_is_there(page: str, readme: str) -> None:
 
 def test_every_section_says_where_its_rows_come_from(page: str, readme: str) -> None:
     for name, runs in rows_of_all().items():
-        assert f"Made by <code>goldfc bench {name}</code>, version 0.1.0: {len(runs)} runs" in page
-        assert f"Made by `goldfc bench {name}`, version 0.1.0: {len(runs)} runs" in readme
+        assert f"Made by <code>goldfc-bench {name}</code>, version 0.1.0: {len(runs)} runs" in page
+        assert f"Made by `goldfc-bench {name}`, version 0.1.0: {len(runs)} runs" in readme
 
 
 def test_what_is_missing_is_named(page: str, readme: str, tmp_path: Path) -> None:
-    assert "<code>goldfc bench picture</code> makes it" in page
-    assert "`goldfc bench picture` makes it" in readme
+    assert "<code>goldfc-bench picture</code> makes it" in page
+    assert "`goldfc-bench picture` makes it" in readme
     Rows(tmp_path / "performance.jsonl").rewrite([make_run()])
     write_report(tmp_path, tmp_path / "report")
     sparse = (tmp_path / "report" / "README.md").read_text(encoding="utf-8")
     for name in ("degree", "ablation", "granularity", "clients", "time", "hyper", "picture"):
-        assert f"`goldfc bench {name}` makes it" in sparse
+        assert f"`goldfc-bench {name}` makes it" in sparse
 
 
 def test_failed_runs_are_counted_with_their_reasons(page: str, readme: str) -> None:
@@ -494,12 +494,12 @@ def test_a_single_method_makes_a_report_too() -> None:
 
 
 def test_no_rows_no_report(tmp_path: Path) -> None:
-    with pytest.raises(DataNotFound, match="goldfc bench performance"):
+    with pytest.raises(DataNotFound, match="goldfc-bench performance"):
         write_report(tmp_path, tmp_path)
 
 
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     Rows(tmp_path / "ablation.jsonl").rewrite(rows_of_all()["ablation"])
-    result = CliRunner().invoke(main, ["bench", "report", "--rows", str(tmp_path), "--out", str(tmp_path / "out")])
+    result = CliRunner().invoke(main, ["report", "--rows", str(tmp_path), "--out", str(tmp_path / "out")])
     assert result.exit_code == 0
     assert (tmp_path / "out" / "report.html").is_file()

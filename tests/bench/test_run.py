@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import goldfc
-from goldfc.bench.cases import dataset_of, split_of
-from goldfc.bench.methods import method_named
-from goldfc.bench.run import Job, Rows, Run, run_job, run_jobs
-from goldfc.errors import BadSettings, DataNotFound
+from goldfc.errors import BadSettings
+from goldfc_bench.cases import dataset_of, split_of
+from goldfc_bench.errors import DataNotFound
+from goldfc_bench.methods import method_named
+from goldfc_bench.run import Job, Rows, Run, run_job, run_jobs
 
 SLOW_METHOD = '''
 """A method that takes its time, and one that breaks."""
@@ -25,7 +26,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 import numpy as np
-from goldfc.bench.methods.protocol import Answer, Site
+from goldfc_bench.methods.protocol import Answer, Site
 from goldfc.protocol.message import Message
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def test_what_took_too_long_is_not_tried_with_a_larger_size(tmp_path: Path, own_
 
 
 def test_killed_and_started_again_gives_the_rows_of_an_uninterrupted_run(tmp_path: Path, own_method: str) -> None:
-    command = [sys.executable, "-m", "goldfc", "bench", "run", "--dataset", "iris", "--split", "even-3"]
+    command = [sys.executable, "-m", "goldfc_bench", "run", "--dataset", "iris", "--split", "even-3"]
     command += ["--method", own_method, "--method", "GOLD", "--seeds", "12", "--jobs", "2", "--out"]
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     subprocess.run([*command, str(whole)], check=True, capture_output=True)  # noqa: S603 (our own command)

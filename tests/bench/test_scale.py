@@ -10,25 +10,25 @@ from click.testing import CliRunner
 
 from goldfc import OneShot
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.cases import split_of
-from goldfc.bench.methods.oneshot import OneShotMethod
-from goldfc.bench.run import clients_of
-from goldfc.bench.scale import first, fusion, growth, learner, limits, memory, needs, page, stages, whole
-from goldfc.bench.scale.clock import in_turn, median_ratio
-from goldfc.bench.scale.machine import Machine
-from goldfc.bench.scale.memory import Peak, in_fresh_process, peak_bytes, peak_of_process, state_bytes
-from goldfc.bench.scale.needs import Need
-from goldfc.bench.scale.page import Circumstances
-from goldfc.bench.scale.parts import Table, Target, short
-from goldfc.bench.scale.picture import draw_growth
-from goldfc.bench.scale.plan import FULL, QUICK, Size
-from goldfc.bench.scale.whole import CORESET, K_FED, OURS, POOLED, RIVALS, Race, Sample
-from goldfc.cli import main
+from goldfc.demo.data import clients_of
 from goldfc.learning.mixture import fit_mixture
 from goldfc.learning.paper.competition import start
 from goldfc.protocol.client import summarize
 from goldfc.protocol.federation import LocalPort
 from goldfc.protocol.server import fuse
+from goldfc_bench.cases import split_of
+from goldfc_bench.cli import main
+from goldfc_bench.methods.oneshot import OneShotMethod
+from goldfc_bench.scale import first, fusion, growth, learner, limits, memory, needs, page, stages, whole
+from goldfc_bench.scale.clock import in_turn, median_ratio
+from goldfc_bench.scale.machine import Machine
+from goldfc_bench.scale.memory import Peak, in_fresh_process, peak_bytes, peak_of_process, state_bytes
+from goldfc_bench.scale.needs import Need
+from goldfc_bench.scale.page import Circumstances
+from goldfc_bench.scale.parts import Table, Target, short
+from goldfc_bench.scale.picture import draw_growth
+from goldfc_bench.scale.plan import FULL, QUICK, Size
+from goldfc_bench.scale.whole import CORESET, K_FED, OURS, POOLED, RIVALS, Race, Sample
 
 NAN = float("nan")
 SPLIT = split_of("SD-400x10", "even-8")
@@ -330,7 +330,7 @@ def test_the_picture_has_both_panels_and_all_lines() -> None:
 def test_bench_speed_fills_all_tables_and_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module in (memory, limits):
         monkeypatch.setattr(module, "in_fresh_process", lambda work: work())  # new processes take their time to start
-    result = CliRunner().invoke(main, ["bench", "speed", "--quick", "--repeats", "1", "--out", str(tmp_path)])
+    result = CliRunner().invoke(main, ["speed", "--quick", "--repeats", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     text = (tmp_path / "speed" / "README.md").read_text(encoding="utf-8")
     for title in ("one distance matrix", "against others", "time grows", "Two cores", "time goes", "Peak memory"):
@@ -349,7 +349,7 @@ def test_bench_speed_fills_all_tables_and_files(monkeypatch: pytest.MonkeyPatch,
 
 def test_the_page_counts_the_targets_that_are_met() -> None:
     measured = [learner.Measurement(*size, 3.0, 1.0, 3.0, 30, 5) for size in FULL.learner]
-    text = page.as_markdown([learner.section(measured)], Circumstances("goldfc bench speed", 3, 0.0))
+    text = page.as_markdown([learner.section(measured)], Circumstances("goldfc-bench speed", 3, 0.0))
     assert "## Targets: 2 of 3 met" in text
     assert "| FCPL / one distance matrix, SD, 12500 x 10 | 3 | 1.5 | not met |" in text
     assert QUICK.judged is False

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldfc._types import IntArray
-from goldfc.bench.score import (
+from goldfc_bench.score import (
     acc,
     ari,
     calinski_harabasz,

@@ -11,17 +11,17 @@ import pytest
 from click.testing import CliRunner
 
 from goldfc._types import IntArray
-from goldfc.bench.families import BACKGROUND, FAMILIES, Family, Table, equal, round_clusters
-from goldfc.bench.score import ari
-from goldfc.bench.shapes import run
-from goldfc.bench.shapes.ours import DEFAULT, default, only
-from goldfc.bench.shapes.page import as_markdown
-from goldfc.bench.shapes.results import Results, short
-from goldfc.bench.shapes.rivals import K_MEANS, POOLED, filled, mixed_mixture
-from goldfc.bench.shapes.sites import NotForThese, Outcome, Sites, draw_sites
-from goldfc.cli import main
 from goldfc.errors import BadSettings, TooFewMicroClusters
 from goldfc.learning.judge import KINDS
+from goldfc_bench.cli import main
+from goldfc_bench.families import BACKGROUND, FAMILIES, Family, Table, equal, round_clusters
+from goldfc_bench.score import ari
+from goldfc_bench.shapes import run
+from goldfc_bench.shapes.ours import DEFAULT, default, only
+from goldfc_bench.shapes.page import as_markdown
+from goldfc_bench.shapes.results import Results, short
+from goldfc_bench.shapes.rivals import K_MEANS, POOLED, filled, mixed_mixture
+from goldfc_bench.shapes.sites import NotForThese, Outcome, Sites, draw_sites
 
 
 def three_blobs(rng: np.random.Generator) -> Table:
@@ -225,7 +225,7 @@ def test_figures_are_short() -> None:
 
 def test_the_command_ends_in_a_page_a_picture_and_rows(tmp_path: Path) -> None:
     options = ["--draws", "1", "--family", "150 rows", "--jobs", "1", "--out", str(tmp_path)]
-    result = CliRunner().invoke(main, ["bench", "shapes", *options], catch_exceptions=False)
+    result = CliRunner().invoke(main, ["shapes", *options], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     page = (tmp_path / "shapes" / "README.md").read_text(encoding="utf-8")
     assert "| 150 rows | " in page

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.metrics import adjusted_rand_score as ari
 
 from goldfc import Model, OneShotClustering, label
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.score import ari
 from goldfc.byfile.tables import as_table, read_raw
 from goldfc.cli import main
 from goldfc.protocol.agreement import read_agreement

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldfc import label
-from goldfc.bench.stream import write_table
 from goldfc.byfile import digests, stream
 from goldfc.byfile.blocks import blocks_in, read_raw
 from goldfc.byfile.digests import Key, Looked, count_twins, difference, digest_of_cells, open_kept, write_kept
@@ -28,6 +27,7 @@ from goldfc.errors import BadRows, BadSettings
 from goldfc.protocol.rows import InMemory
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import decode, write_durably
+from goldfc_bench.stream import write_table
 from sites import agreement
 
 AGE = Column(name="age", unit="years", range=(0.0, 120.0))

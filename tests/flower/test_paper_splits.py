@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 from flower.loopback import CONNECTION, GOLDFC, Loopback, running
-from goldfc.bench.cases import split_of
 from goldfc.byfile.folder import fuse_files
 from goldfc.byfile.site import draft_summary, header_text, label_table, lines_text
 from goldfc.byfile.tables import as_table, read_raw
@@ -22,6 +21,7 @@ from goldfc.protocol.audit import WARNINGS
 from goldfc.protocol.message import Model
 from goldfc.protocol.terms import Column
 from goldfc.protocol.wire import encode
+from goldfc_bench.cases import split_of
 from needs import needs_splits
 from sites import write_agreement, write_policy
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from goldfc import Client, LocalPort, Model, OneShot, run_round
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.cases import split_of
-from goldfc.bench.split import simulate
+from goldfc.demo.split import simulate
 from goldfc.learning.judge import judge
 from goldfc.learning.linkage import spanning_tree
 from goldfc.learning.micro_clusters import MicroClusters, standardized
@@ -39,6 +38,7 @@ from goldfc.learning.proposal import (
 )
 from goldfc.protocol.federation import generator
 from goldfc.protocol.message import Message, proposal_from
+from goldfc_bench.cases import split_of
 from strategies import blobs, micro_clusters, mixed, same_partition, seeds
 
 
@@ -80,7 +80,7 @@ def test_whole_rounds_of_simulated_sites_find_it_too(n_clusters: int, n_features
 
 @pytest.mark.parametrize(("n_clusters", "draw"), [(4, 1), (9, 2), (15, 2), (22, 1), (30, 2)])
 def test_it_is_exact_on_separate_mixtures_as_benchmarked(n_clusters: int, draw: int) -> None:
-    """Some of the 87 of `goldfc bench unknown`."""
+    """Some of the 87 of `goldfc-bench unknown`."""
     split = split_of(f"separate-{n_clusters}-{draw}", f"non-icd-8-{draw}")
     model, _ = model_of(split.X, [np.flatnonzero(split.client == client) for client in np.unique(split.client)])
     assert model.proposal is not None

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.datasets import make_moons
+from sklearn.metrics import adjusted_rand_score as ari
 
 from goldfc import Client, LocalPort, Model, OneShot, OneShotClustering, Summary, fuse, label, run_round
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.score import ari
 from goldfc.errors import BadMessage, BadRows
 from goldfc.learning.judge import Kind
 from goldfc.learning.paper.competition import Learning

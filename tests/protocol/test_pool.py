@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score as ari
 
 from goldfc import Client, LocalPort, Model, OneShot, Summary, fuse, run_round, summarize
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.score import ari
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS, Layout, MicroClusters
 from goldfc.protocol import server as server_module
 from goldfc.protocol.client import Part

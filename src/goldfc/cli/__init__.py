@@ -1,6 +1,6 @@
 """The command line: the only place that knows click and rich."""
 
-from goldfc.cli import attacks, experiments, federation, kit, live, shapes
+from goldfc.cli import demo, federation, kit, live
 from goldfc.cli.shared import main
 
-__all__ = ["attacks", "experiments", "federation", "kit", "live", "main", "shapes"]
+__all__ = ["demo", "federation", "kit", "live", "main"]

@@ -36,7 +36,7 @@ class SentencesForErrors(click.Group):
         try:
             return super().invoke(ctx)
         except (errors.GoldError, OSError) as error:
-            click.echo(f"goldfc: {printable(str(error))}", err=True)
+            click.echo(f"{self.name}: {printable(str(error))}", err=True)
             ctx.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
 
 
@@ -45,16 +45,22 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 EPILOG = (
     "Exit codes: 0 done; 1 something else went wrong; 2 wrong usage, settings or data; 3 a message is bad or does not "
     "fit; 4 too few clients; 5 the audit refused."
 )
 
 
-@click.group(cls=SentencesForErrors, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
+@click.group("goldfc", cls=SentencesForErrors, context_settings=HELP_OPTIONS, epilog=EPILOG)
 @click.version_option(package_name="goldfc")
 def main() -> None:
     """One-shot federated clustering: cluster rows that cannot be moved."""
+    log_to_stderr()
+
+
+def log_to_stderr() -> None:
+    """Show what the library has to say besides its results."""
     logger = logging.getLogger("goldfc")
     logger.setLevel(logging.INFO)
     if not any(isinstance(handler, LinesOnStderr) for handler in logger.handlers):

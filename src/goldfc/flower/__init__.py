@@ -8,7 +8,6 @@
     client_app.py   Flower's ClientApp
     simulate.py     both on Flower's simulation engine
     kit.py          what it takes to run all this safely on several machines
-    rivals.py       the methods that GOLD is compared with, over Flower
 
 All but `job` and `kit` need Flower (`goldfc[flower]`).
 """

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from goldfc.bench.cases import dataset_of
-from goldfc.bench.methods.chosen import CRITERIA, MOST_ROWS, TRIED, ChosenK, sample
-from goldfc.bench.run import Job, run_job
-from goldfc.bench.score import ari
+from goldfc_bench.cases import dataset_of
+from goldfc_bench.methods.chosen import CRITERIA, MOST_ROWS, TRIED, ChosenK, sample
+from goldfc_bench.run import Job, run_job
+from goldfc_bench.score import ari
 
 
 @pytest.mark.parametrize("by", CRITERIA)

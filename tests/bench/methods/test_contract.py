@@ -9,12 +9,12 @@ import pytest
 
 from goldfc import OneShotClustering
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.methods import METHODS, VARIANTS, method_named
-from goldfc.bench.methods.protocol import Answer, Method
-from goldfc.bench.score import ari
 from goldfc.errors import GoldError
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.message import Message
+from goldfc_bench.methods import METHODS, VARIANTS, method_named
+from goldfc_bench.methods.protocol import Answer, Method
+from goldfc_bench.score import ari
 
 ALL = METHODS | VARIANTS
 PAPERS_NAMES = (

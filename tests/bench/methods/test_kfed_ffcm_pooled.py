@@ -12,17 +12,17 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.datasets import load, load_split
-from goldfc.bench.methods import ffcm
-from goldfc.bench.methods.ffcm import FFCM, FFCMAverage, FFCMKMeans
-from goldfc.bench.methods.kfed import KFed, KFedSite, careful_starts, core_sets, farthest_first, lloyd, means_of
-from goldfc.bench.methods.pooled import PooledKMeans
-from goldfc.bench.methods.protocol import Answer, Method
-from goldfc.bench.score import ari, purity
 from goldfc.errors import BadSettings, GoldError, TooFewMicroClusters
 from goldfc.protocol.federation import LocalPort, generator
 from goldfc.protocol.label import nearest
 from goldfc.protocol.message import Message
+from goldfc_bench.datasets import load, load_split
+from goldfc_bench.methods import ffcm
+from goldfc_bench.methods.ffcm import FFCM, FFCMAverage, FFCMKMeans
+from goldfc_bench.methods.kfed import KFed, KFedSite, careful_starts, core_sets, farthest_first, lloyd, means_of
+from goldfc_bench.methods.pooled import PooledKMeans
+from goldfc_bench.methods.protocol import Answer, Method
+from goldfc_bench.score import ari, purity
 from needs import needs_splits
 
 everyone = pytest.mark.parametrize(

@@ -7,16 +7,16 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.datasets import load, load_split
-from goldfc.bench.methods import nnfc
-from goldfc.bench.methods._afcl_kernels import interact
-from goldfc.bench.methods.afcl import AFCL, AFCLSite, Heard, attend, merged, moved, shares
-from goldfc.bench.methods.nnfc import NNFC, density_peaks, perturbed, smallest_distance
-from goldfc.bench.methods.protocol import Answer, Method
-from goldfc.bench.score import ari, purity
 from goldfc.errors import BadSettings, GoldError
 from goldfc.protocol.federation import LocalPort, Participant, generator
 from goldfc.protocol.message import Message
+from goldfc_bench.datasets import load, load_split
+from goldfc_bench.methods import nnfc
+from goldfc_bench.methods._afcl_kernels import interact
+from goldfc_bench.methods.afcl import AFCL, AFCLSite, Heard, attend, merged, moved, shares
+from goldfc_bench.methods.nnfc import NNFC, density_peaks, perturbed, smallest_distance
+from goldfc_bench.methods.protocol import Answer, Method
+from goldfc_bench.score import ari, purity
 from needs import needs_splits
 
 

@@ -9,10 +9,12 @@ from sklearn.linear_model import LassoLars
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.bench.datasets import load, load_split
-from goldfc.bench.methods._kernels import sparse_self_expression
-from goldfc.bench.methods.fedsc import FedSC, encode, improved, kernel, nearest_similarities, objective
-from goldfc.bench.methods.osfsc import (
+from goldfc.errors import BadRows, BadSettings, GoldError, TooFewMicroClusters
+from goldfc.protocol.federation import LocalPort, generator
+from goldfc_bench.datasets import load, load_split
+from goldfc_bench.methods._kernels import sparse_self_expression
+from goldfc_bench.methods.fedsc import FedSC, encode, improved, kernel, nearest_similarities, objective
+from goldfc_bench.methods.osfsc import (
     OSFSCSparse,
     OSFSCThreshold,
     draw_direction,
@@ -20,11 +22,9 @@ from goldfc.bench.methods.osfsc import (
     symmetric,
     threshold_affinity,
 )
-from goldfc.bench.methods.protocol import Answer, Method
-from goldfc.bench.methods.spectral import DENSE, normalised, spectral_clusters, top_eigenvectors
-from goldfc.bench.score import ari, purity
-from goldfc.errors import BadRows, BadSettings, GoldError, TooFewMicroClusters
-from goldfc.protocol.federation import LocalPort, generator
+from goldfc_bench.methods.protocol import Answer, Method
+from goldfc_bench.methods.spectral import DENSE, normalised, spectral_clusters, top_eigenvectors
+from goldfc_bench.score import ari, purity
 from needs import needs_splits
 from strategies import KINDS
 
@@ -218,7 +218,7 @@ def test_blocks_give_what_the_whole_matrix_gives(monkeypatch: pytest.MonkeyPatch
     whole = codes @ codes.T
     whole = (whole - whole.min()) / (whole.max() - whole.min())
     whole[whole < np.sort(whole, axis=1)[:, [-4]]] = 0.0  # ln 50 = 3.9
-    monkeypatch.setattr("goldfc.bench.methods.fedsc.BLOCK", 350)
+    monkeypatch.setattr("goldfc_bench.methods.fedsc.BLOCK", 350)
     np.testing.assert_allclose(nearest_similarities(codes, inner).toarray(), np.maximum(whole, whole.T), atol=1e-12)
 
 

@@ -88,7 +88,7 @@ def test_neither_the_import_nor_help_loads_the_compiler_or_compiles(script: str,
 def test_the_command_line_says_so_on_the_error_stream(tmp_path: Path) -> None:
     script = (
         "from goldfc.cli import main; from goldfc.learning.paper import compilation\n"
-        "try: main(['data', 'list'])\n"
+        "try: main(['inspect', '--help'])\n"
         "except SystemExit: pass\n"
         "compilation.announce(compilation.LEARNING)"
     )

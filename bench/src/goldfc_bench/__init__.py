@@ -1,0 +1,1 @@
+"""The experiments: data, rival methods, scores and reports."""

@@ -1,0 +1,6 @@
+"""The command line of the benchmark."""
+
+from goldfc_bench.cli import attacks, data, experiments, shapes
+from goldfc_bench.cli.shared import main
+
+__all__ = ["attacks", "data", "experiments", "main", "shapes"]

@@ -1,0 +1,1 @@
+"""What the benchmark does over Flower: rival methods, and what the network costs."""

@@ -1,0 +1,63 @@
+"""Coreset k-means: the simplest one-shot method, which the paper leaves out.
+
+Source: folklore; see e.g. the distributed coresets of Balcan, Ehrlich and Liang (2013).
+Client: k-means with up to 50 clusters. Upload, once: the centres and how many rows each has. Server: k-means on the
+centres, weighted by those sizes. Labels: of a row, that of its own centre; for new rows, the nearest global centre.
+Settings: 50 centres; k-means++ with 10 starts at both ends.
+Uploads a row where a centre has no other: all rows of a client that has no more than 50.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from goldfc._types import FloatArray
+from goldfc.protocol.federation import Port
+from goldfc.protocol.message import Message
+from goldfc_bench.methods.protocol import (
+    Answer,
+    Site,
+    UploadsRows,
+    check_enough,
+    in_name_order,
+    integer_seed,
+    n_distinct,
+    send_labels,
+)
+
+
+@dataclass(frozen=True)
+class CoresetKMeans:
+    """50 k-means centres with their sizes per client, weighted k-means at the server."""
+
+    name: ClassVar[str] = "coreset k-means"
+    uploads_rows: ClassVar[UploadsRows] = "lone"
+    centres: int = 50
+    starts: int = 10
+
+    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "CoresetSite":
+        """The program of one client."""
+        return CoresetSite(name, rows, rng)
+
+    def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
+        """The program of the server."""
+        answers = in_name_order(port.ask(Message("summarize", facts={"centres": self.centres, "starts": self.starts})))
+        centres = np.vstack([answer.arrays["centres"] for _, answer in answers])
+        sizes = np.concatenate([answer.arrays["sizes"] for _, answer in answers])
+        check_enough(centres, n_clusters)
+        means = KMeans(n_clusters, n_init=self.starts, random_state=integer_seed(rng)).fit(centres, sample_weight=sizes)
+        send_labels(port, {name: len(answer.arrays["centres"]) for name, answer in answers}, means.labels_)
+        return Answer(means.cluster_centers_, uplinks=len(answers))
+
+
+class CoresetSite(Site):
+    """Centres and sizes go up; which row has which centre stays."""
+
+    def on_summarize(self, message: Message) -> Message:
+        """K-means on the own rows."""
+        k = min(message.facts["centres"], n_distinct(self.rows))
+        means = KMeans(k, n_init=message.facts["starts"], random_state=integer_seed(self.rng)).fit(self.rows)
+        self.own = means.labels_
+        return Message("summary", {"centres": means.cluster_centers_, "sizes": np.bincount(self.own, minlength=k)})

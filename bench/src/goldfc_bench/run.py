@@ -1,0 +1,298 @@
+"""The runner: a method on a case with a seed, scored both ways; one row for every run, whatever became of it.
+
+Rows are appended to a file as runs end, each safely on disk before the next, so that a killed runner goes on where it
+was. A failed run is a row with its reason, is never tried again in silence, and counts: as the answer of somebody who
+has none, all rows in one cluster.
+"""
+
+import json
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import goldfc
+from goldfc._parallel import side_by_side
+from goldfc._types import IntArray
+from goldfc.demo.data import Dataset, Split, clients_of, gather
+from goldfc.errors import GoldError
+from goldfc.learning.paper import compilation
+from goldfc.protocol.federation import LocalPort, Port, generator
+from goldfc.protocol.message import Message
+from goldfc_bench.cases import dataset_of, split_of
+from goldfc_bench.methods import method_named
+from goldfc_bench.methods.protocol import Answer, Method
+from goldfc_bench.score import external_scores, internal_scores
+
+Scores = dict[tuple[str, str], float]  # (evaluation, index) -> value
+# The internal indices compare all pairs of rows, which the largest synthetic sets would not bear.
+LARGEST_FOR_INTERNAL = 25_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be made."""
+
+    dataset: str
+    split: str
+    method: str
+    seed: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    limit: float = 600.0  # seconds
+    # Jobs of one chain are made by increasing size; after the first that takes too long, larger ones are not tried.
+    chain: str = ""
+    size: int = 0
+    skip: str = ""  # why it is not tried
+
+    @property
+    def key(self) -> str:
+        """What makes it one and the same run."""
+        parts = [self.dataset, self.split, self.method, json.dumps(dict(self.settings), sort_keys=True), self.seed]
+        return json.dumps(parts)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run that was made, one row."""
+
+    dataset: str
+    split: str
+    method: str
+    settings: Mapping[str, Any]
+    seed: int
+    status: str  # "done", "failed" (it said why), "timeout", or "error" (it broke)
+    reason: str
+    scores: Scores
+    rows: int
+    clusters: int
+    seconds_clients: float
+    seconds_server: float
+    uplinks: int
+    declared_uplinks: int
+    bytes_up: int
+    bytes_down: int
+    details: Mapping[str, Any]
+    version: str
+
+    @property
+    def key(self) -> str:
+        """That of its job."""
+        return Job(self.dataset, self.split, self.method, self.seed, self.settings).key
+
+    def to_json(self) -> str:
+        """One line."""
+        scores = {f"{evaluation} {index}": _rounded(value) for (evaluation, index), value in self.scores.items()}
+        row = {name: _rounded(value) for name, value in vars(self).items()}
+        return json.dumps({**row, "scores": scores}, default=list)
+
+    @classmethod
+    def from_json(cls, line: str) -> "Run":
+        """Read it back."""
+        row = json.loads(line)
+        scores = {}
+        for key, value in row["scores"].items():
+            evaluation, index = key.split(" ", maxsplit=1)
+            scores[evaluation, index] = math.nan if value is None else value
+        return cls(**{**row, "scores": scores})
+
+
+def _rounded(value: Any) -> Any:
+    """Six decimals are plenty; JSON has no nan."""
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value
+
+
+# --- one run ---
+
+
+def run_job(job: Job) -> Run:
+    """One federation, from the clients' rows to both scores. Only the scorer sees the truth."""
+    method = method_named(job.method, job.settings)
+    warm_up(method)
+    complete, split = dataset_of(job.dataset), split_of(job.dataset, job.split)
+    clients = clients_of(method.client, split, job.seed)
+    local = LocalPort(clients)
+    port = TimedPort(local)
+    labels, global_labels = np.zeros_like(split.y), np.zeros_like(complete.y)
+    begin = time.perf_counter()
+    status, reason, answer = attempt(method, port, complete.n_clusters, job)
+    seconds = time.perf_counter() - begin
+    if answer is not None:
+        labels, global_labels = gather(clients, split), answer.label(complete.X)
+    return Run(
+        dataset=job.dataset,
+        split=job.split,
+        method=job.method,
+        settings=dict(job.settings),
+        seed=job.seed,
+        status=status,
+        reason=reason,
+        scores=score_both_ways(split, labels, complete, global_labels),
+        rows=len(split.y),
+        clusters=len(np.unique(labels)),
+        seconds_clients=port.seconds,
+        seconds_server=seconds - port.seconds,
+        uplinks=local.ledger.uplinks,
+        declared_uplinks=answer.uplinks if answer is not None else 0,
+        bytes_up=local.ledger.bytes_up,
+        bytes_down=local.ledger.bytes_down,
+        details=dict(answer.details or {}) if answer is not None else {},
+        version=goldfc.__version__,
+    )
+
+
+def attempt(method: Method, port: Port, n_clusters: int, job: Job) -> tuple[str, str, Answer | None]:
+    """Status, reason, and the answer if there is one."""
+    if job.skip:
+        return "timeout", job.skip, None
+    clock = Clock(job.limit)
+    try:
+        # One thread: runs are made side by side, and what is compared is work, not cores.
+        with clock, threadpool_limits(limits=1):
+            return "done", "", method.serve(port, n_clusters, generator(job.seed, "server"))
+    except Exception as error:  # whatever a method breaks with belongs into its row, not into the runner
+        if clock.is_up:  # compiled code may turn the time-out into another error on its way
+            return "timeout", f"not done within {job.limit:g} s", None
+        if isinstance(error, GoldError):
+            return "failed", str(error), None
+        return "error", f"{type(error).__name__}: {error}", None
+
+
+class Clock:
+    """Raises TimeoutError when the time is up; compiled code is not interrupted, but as soon as it returns."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._before: Any = None
+        self.is_up = False
+
+    def __enter__(self) -> None:
+        """Start it."""
+        self._before = signal.signal(signal.SIGALRM, self._stop)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop it."""
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, self._before)
+
+    def _stop(self, _signal: int, _frame: FrameType | None) -> None:
+        self.is_up = True
+        raise TimeoutError
+
+
+class TimedPort:
+    """A port that knows how long its clients took."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self.seconds = 0.0
+
+    def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
+        """Pass the message on, with the clock running."""
+        begin = time.perf_counter()
+        try:
+            return self._port.ask(message, clients)
+        finally:
+            self.seconds += time.perf_counter() - begin
+
+
+@cache
+def warm_up(method: Method) -> None:
+    """Compile, or load what was compiled, outside the clock; once per method in every process."""
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    sites = [method.client(name, rows, generator(0, name)) for name in ("a", "b")]
+    # If it breaks here, it will break there, where it is written down.
+    with suppress(Exception):
+        method.serve(LocalPort(sites), 2, generator(0, "server"))
+
+
+def score_both_ways(split: Split, labels: IntArray, complete: Dataset, global_labels: IntArray) -> Scores:
+    """Federated: the clients' rows by the labels they got. Global: all rows, each with its nearest global cluster."""
+    scores = {("federated", index): value for index, value in external_scores(split.y, labels).items()}
+    scores |= {("global", index): value for index, value in external_scores(complete.y, global_labels).items()}
+    if len(complete.X) <= LARGEST_FOR_INTERNAL:
+        scores |= {("global", index): value for index, value in internal_scores(complete.X, global_labels).items()}
+    return scores
+
+
+# --- many runs ---
+
+
+class Rows:
+    """A file of rows, one per run, appended to as runs end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[Run]:
+        """All complete rows; what a killed runner left of its last line is not one."""
+        if not self.path.is_file():
+            return []
+        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [Run.from_json(line) for line in lines if line.endswith("\n")]
+
+    def append(self, run: Run) -> None:
+        """Put one row on disk before anything else happens."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(run.to_json() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def rewrite(self, runs: Iterable[Run]) -> None:
+        """All rows anew, at once or not at all."""
+        aside = self.path.with_suffix(".part")
+        aside.write_text("".join(run.to_json() + "\n" for run in runs), encoding="utf-8")
+        aside.replace(self.path)
+
+
+def run_jobs(jobs: Sequence[Job], rows: Rows, n_jobs: int, on_run: Callable[[Run], None]) -> list[Run]:
+    """Make the runs that are not yet in the file, and give those of all jobs, in their order.
+
+    In the end the file has them in this order, too, after whatever other rows it had. Rows of another version of goldfc
+    are made anew. `on_run` hears of every run, those that were there already included.
+    """
+    if any(job.method.startswith("GOLD") for job in jobs):
+        compilation.announce(compilation.LEARNING)  # here, because runs are made in processes of their own
+    rows.path.parent.mkdir(parents=True, exist_ok=True)
+    wanted = {job.key: job for job in jobs}
+    there = rows.read()
+    others = [run for run in there if run.key not in wanted]
+    runs = {run.key: run for run in there if run.key in wanted and run.version == goldfc.__version__}
+    rows.rewrite([*others, *runs.values()])
+    for run in runs.values():
+        on_run(run)
+    for run in make_missing(list(wanted.values()), runs, n_jobs):
+        rows.append(run)
+        runs[run.key] = run
+        on_run(run)
+    in_order = [runs[key] for key in wanted]
+    rows.rewrite([*others, *in_order])
+    return in_order
+
+
+def make_missing(jobs: Sequence[Job], runs: Mapping[str, Run], n_jobs: int) -> Iterator[Run]:
+    """Make the runs that `runs` does not have yet (it must have them by the time the next is asked for).
+
+    Small ones come first; what took too long is not tried with a larger size.
+    """
+    too_long: dict[str, str] = {}
+    for size in sorted({job.size for job in jobs}):
+        stage = [job for job in jobs if job.size == size]
+        missing = [replace(job, skip=too_long.get(job.chain, "")) for job in stage if job.key not in runs]
+        # Processes, because a run that takes too long is stopped by a signal.
+        yield from side_by_side(run_job, missing, n_jobs, prefer="processes", ordered=False)
+        for job in stage:
+            if job.chain and runs[job.key].status == "timeout":
+                too_long.setdefault(job.chain, f"not tried: not done within {job.limit:g} s at size {job.size}")

@@ -1,1 +1,0 @@
-"""The experiments: data, simulated federations, rival methods, scores and reports."""
