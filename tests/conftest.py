@@ -1,5 +1,6 @@
 """For all tests: one thread for BLAS and OpenMP, as the runner has it; they run side by side, but for the live ones."""
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -36,3 +37,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneLive
 def one_thread() -> Iterator[None]:
     with threadpool_limits(limits=1):
         yield
+
+
+@pytest.fixture(autouse=True)
+def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a run of Flower's: messages must know which one they belong to. Not imported here, where it would warn."""
+    if flower := sys.modules.get("flwr.supercore.task_identity"):
+        for name in ("_run_id", "_task_id", "_node_id"):
+            monkeypatch.setattr(flower.TaskIdentity, name, 1)

@@ -1,6 +1,5 @@
-"""For the tests of the live federation: each as if it were the only one, and what Flower said where one fails."""
+"""For the tests of the live federation: what Flower said where one fails."""
 
-import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -9,14 +8,6 @@ import pytest
 from flower.loopback import Loopback
 
 MOST_LINES = 40
-
-
-@pytest.fixture(autouse=True)
-def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a run of Flower's: messages must know which one they belong to. Not imported here, where it would warn."""
-    if flower := sys.modules.get("flwr.supercore.task_identity"):
-        for name in ("_run_id", "_task_id", "_node_id"):
-            monkeypatch.setattr(flower.TaskIdentity, name, 1)
 
 
 @pytest.hookimpl(wrapper=True)

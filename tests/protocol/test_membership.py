@@ -10,9 +10,10 @@ import pytest
 
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray
-from goldfc.protocol.audit import MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
+from goldfc.protocol.audit import EXPECTED_COUNTS, MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
 from goldfc.protocol.client import alike, measured, tell
 from goldfc.protocol.membership import guess_of, try_out
+from goldfc.protocol.privacy import expected_auc
 from goldfc.protocol.rows import InMemory, RowSource, as_source
 
 LEVEL = OneShot(smallest=5, rows_each=8)
@@ -184,3 +185,24 @@ def test_whatever_a_message_tells_can_be_tried(parts: Sequence[str]) -> None:
     assert trial.statistics.shape[0] == 200
     assert np.isfinite(trial.statistics).all()
     assert trial.member.sum() == 150
+
+
+def test_few_people_are_averaged_with_what_is_expected_of_the_message() -> None:
+    rows = factors(40, 10)
+    told = tell(rows, "a", LEVEL.task)
+    again = partial(alike, told=told)
+    expected = expected_auc(told, as_source(rows))
+    raw, drawn = membership_of(as_source(rows), again), membership_of(as_source(rows), again, expected=expected)
+    assert raw is not None
+    assert drawn is not None
+    assert drawn.auc == pytest.approx((40 * raw.auc + EXPECTED_COUNTS * expected) / (40 + EXPECTED_COUNTS))
+    assert drawn.found == raw.found
+
+
+def test_larger_micro_clusters_and_coarser_steps_are_expected_to_tell_less() -> None:
+    rows = as_source(noise(400, 10))
+    told = tell(rows, "a", LEVEL.task)
+    coarser = replace(told, allowed=replace(told.allowed, coarseness=4.0 * told.allowed.coarseness))
+    everybody = replace(told, micro_clusters=np.zeros_like(told.micro_clusters), means=told.means[:1])
+    assert expected_auc(coarser, rows) < expected_auc(told, rows)
+    assert 0.5 < expected_auc(everybody, rows) < expected_auc(told, rows)

@@ -53,6 +53,11 @@ class Row:
     new_row_without: float  # and without any message
     other_site: float  # the AUC of one of two sites against the other
 
+    @property
+    def work(self) -> "Work":
+        """What it is of."""
+        return self.table, self.rows, self.level
+
     def to_json(self) -> str:
         """One line."""
         return json.dumps(
@@ -66,16 +71,21 @@ class Row:
         return cls(**{**row, "audit": tuple(row["audit"])})
 
 
-def all_rows(
-    n_targets: int, jobs: int, sizes: Sequence[int] = SIZES, names: Sequence[str] = ()
-) -> Iterator[Row | None]:
-    """A row for every table, number of rows and level; None where a table has too few rows."""
+Work = tuple[str, int, Level]
+
+
+def all_work(sizes: Sequence[int] = SIZES, names: Sequence[str] = ()) -> list[Work]:
+    """Every table, number of rows and level."""
     chosen = [table.name for table in tables() if not names or table.name in names]
-    work = [(name, size, level) for name in chosen for size in sizes for level in LEVELS]
+    return [(name, size, level) for name in chosen for size in sizes for level in LEVELS]
+
+
+def all_rows(work: Sequence[Work], n_targets: int, jobs: int) -> Iterator[Row | None]:
+    """A row for each; None where a table has too few rows."""
     return side_by_side(partial(row_of, n_targets=n_targets), work, jobs, prefer="processes")
 
 
-def row_of(what: tuple[str, int, Level], n_targets: int) -> Row | None:
+def row_of(what: Work, n_targets: int) -> Row | None:
     """All attacks on a few targets."""
     name, size, level = what
     with threadpool_limits(limits=1):

@@ -1,6 +1,7 @@
 """The benchmark of attacks."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -18,30 +19,39 @@ from goldfc_bench.cli.shared import JOBS_OPTION, command_line, main
 )
 @click.option("--table", "names", multiple=True, help="One of the tables, such as 'digits'; all if not given.")
 @click.option("--quick", is_flag=True, help="Two tables (unless you name others), three sizes, few targets, no price.")
+@click.option("--fresh", is_flag=True, help="Forget the rows that are there; without it, only missing ones are made.")
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for attacks/README.md and attacks/rows.jsonl.")
-def attacks_command(targets: int, names: tuple[str, ...], quick: bool, jobs: int, out: Path | None) -> None:
+def attacks_command(  # noqa: PLR0913, PLR0917 (one argument per option)
+    targets: int, names: tuple[str, ...], quick: bool, fresh: bool, jobs: int, out: Path | None
+) -> None:
     """What can be found out from a message: rows, members, attributes, new rows; and what the protection costs."""
     from goldfc._parallel import side_by_side
     from goldfc_bench.attacks.homogeneity import claims_before_and_after
     from goldfc_bench.attacks.page import Results, as_markdown
     from goldfc_bench.attacks.price import price_of
-    from goldfc_bench.attacks.run import LEVELS, SIZES, all_rows
-    from goldfc_bench.attacks.sites import tables
+    from goldfc_bench.attacks.run import SIZES, Row, all_rows, all_work
     from goldfc_bench.experiments import TEN
     from goldfc_bench.families import FAMILIES
 
     names, sizes, targets = (names or ("digits", "wine"), (20, 40, 100), 1) if quick else (names, SIZES, targets)
-    n_rows = len(names or tables()) * len(sizes) * len(LEVELS)
-    with progress_bar("attacks", n_rows) as bar:
-        rows = []
-        for row in all_rows(targets, jobs, sizes, names):
-            rows.append(row)
-            bar.advance(bar.task_ids[0])
-    found = [row for row in rows if row is not None]
-    if out is not None:  # before anything else is done: it took long
-        (out / "attacks").mkdir(parents=True, exist_ok=True)
-        (out / "attacks" / "rows.jsonl").write_text("".join(f"{row.to_json()}\n" for row in found), encoding="utf-8")
+    work = all_work(sizes, names)
+    with TemporaryDirectory() as scratch, progress_bar("attacks", len(work)) as bar:
+        path = (out / "attacks" if out else Path(scratch)) / "rows.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if fresh:
+            path.unlink(missing_ok=True)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        made = {row.work: row for row in map(Row.from_json, lines)}
+        missing = [one for one in work if one not in made]
+        bar.advance(bar.task_ids[0], len(work) - len(missing))
+        with path.open("a", encoding="utf-8") as file:  # at once: they take long, and nobody wants to lose them
+            for row in all_rows(missing, targets, jobs):
+                bar.advance(bar.task_ids[0])
+                if row is not None:
+                    made[row.work] = row
+                    print(row.to_json(), file=file, flush=True)
+    found = [made[one] for one in work if one in made]
     splits, families = ((), ()) if quick else (TEN, tuple(family.name for family in FAMILIES))
     with progress_bar("prices", len(splits) + len(families)) as bar:
         prices = []
