@@ -22,7 +22,7 @@ from goldfc_bench.cli.shared import JOBS_OPTION, command_line, main
 @click.option("--fresh", is_flag=True, help="Forget the rows that are there; without it, only missing ones are made.")
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for attacks/README.md and attacks/rows.jsonl.")
-def attacks_command(  # noqa: PLR0913, PLR0917 (one argument per option)
+def attacks_command(
     targets: int, names: tuple[str, ...], quick: bool, fresh: bool, jobs: int, out: Path | None
 ) -> None:
     """What can be found out from a message: rows, members, attributes, new rows; and what the protection costs."""
