@@ -7,11 +7,11 @@ import numpy as np
 
 from goldfc import Summary, summarize
 from goldfc._types import FloatArray, RowLabels
-from goldfc.byfile.site import context_of
-from goldfc.protocol.agreement import Agreement, Server, Site, read_agreement
-from goldfc.protocol.envelope import PrivateKey, seal
-from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import encode
+from goldfc.agreement import Agreement, ListedSite, Server, context_of, read_agreement
+from goldfc.message.columns import Column
+from goldfc.message.envelope import PrivateKey, seal
+from goldfc.message.wire import encode
+from goldfc.server.one_shot import fusion_of
 
 COLUMNS = (Column(name="age", unit="years", range=(0.0, 120.0)), Column(name="pressure", unit="mmHg"))
 NAMES = ("east", "north", "south", "west")
@@ -44,13 +44,13 @@ def write_agreement(folder: Path, what: Agreement) -> None:
         lines.append(f"deadline = {what.deadline.isoformat()}")
     lines += [
         "[limits]",
-        f"least_clients = {what.limits.least_clients}",
+        f"least_sites = {what.limits.least_sites}",
         f"most_micro_clusters = {what.limits.most_micro_clusters}",
     ]
     if what.server.key:
         lines += ["[server]", f'key = "{what.server.key}"']
-    for site in what.clients:
-        lines += ["[[clients]]", f'name = "{site.name}"'] + ([f'key = "{site.key}"'] if site.key else [])
+    for site in what.sites:
+        lines += ["[[sites]]", f'name = "{site.name}"'] + ([f'key = "{site.key}"'] if site.key else [])
     for column in what.columns:
         lines += ["[[columns]]", f'name = "{column.name}"', f'kind = "{column.kind}"', f'unit = "{column.unit}"']
         lines += [f"categories = {list(column.categories)}"] if column.categories else []
@@ -61,7 +61,7 @@ def write_agreement(folder: Path, what: Agreement) -> None:
 
 def summary_of(number: int, name: str, what: Agreement) -> tuple[Summary, RowLabels]:
     """What a site sends, and what it keeps to itself."""
-    return summarize(rows_of(number), name, what.way.task, terms=what.terms)
+    return summarize(rows_of(number), name, fusion_of(what).task, terms=what.terms)
 
 
 def bodies(what: Agreement, names: tuple[str, ...] = NAMES) -> dict[str, bytes]:
@@ -74,7 +74,7 @@ class Keys:
     """Everybody's."""
 
     server: PrivateKey
-    clients: dict[str, PrivateKey]
+    sites: dict[str, PrivateKey]
 
     @classmethod
     def new(cls, names: tuple[str, ...] = NAMES) -> "Keys":
@@ -83,10 +83,10 @@ class Keys:
 
     def agreement(self, **changes: object) -> Agreement:
         """What these sites agreed on, with everybody's public key."""
-        sites = tuple(Site(name=name, key=key.public.text) for name, key in self.clients.items())
-        return agreement(server=Server(key=self.server.public.text), clients=sites, **changes)
+        sites = tuple(ListedSite(name=name, key=key.public.text) for name, key in self.sites.items())
+        return agreement(server=Server(key=self.server.public.text), sites=sites, **changes)
 
     def sealed(self, body: bytes, name: str, what: Agreement, sender: PrivateKey | None = None) -> bytes:
         """A message to the server."""
         context = context_of(what, name, "server")
-        return seal(body, context, sender or self.clients[name], self.server.public)
+        return seal(body, context, sender or self.sites[name], self.server.public)

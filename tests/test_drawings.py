@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from goldfc.drawings import (
+from goldfc.learning.levels import Levels
+from goldfc.learning.proposal import Candidate, Proposal
+from goldfc.report.drawings import (
     CURVE_BOTTOM,
     CURVE_LEFT,
     LABEL_HEIGHT,
@@ -14,8 +16,6 @@ from goldfc.drawings import (
     place_marks,
     round_values,
 )
-from goldfc.learning.levels import Levels
-from goldfc.learning.proposal import Candidate, Proposal
 
 
 def test_the_curve_ends_where_there_is_less_evidence_than_for_one_cluster() -> None:

@@ -18,15 +18,15 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import goldfc
-from goldfc import GOLD, Client, Model, OneShot, OneShotClustering
+from goldfc import GOLD, Model, OneShot, OneShotClustering, Site
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows, BadSettings
 from goldfc.learning.paper.competition import Learning, compete
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
-from goldfc.protocol.federation import generator
-from goldfc.protocol.fusion import rows_each
-from goldfc.protocol.message import rules_of
+from goldfc.message.model import rules_of
+from goldfc.message.task import Task, rows_each
+from goldfc.randomness import generator, site_generator
 from strategies import same_partition
 
 Either = OneShotClustering | GOLD
@@ -434,9 +434,9 @@ def rows_per_micro_cluster(model: OneShotClustering, X: FloatArray, wards: IntAr
     """By what the sites themselves know: their rows, learned once more with the same seed."""
     sizes = []
     for ward in np.unique(wards):
-        client = Client(str(ward), X[wards == ward])
-        client.answer(OneShot(smallest=model.smallest, rows_each=rows_each(model.smallest)).task.to_message())
-        sizes += np.bincount(client.micro_clusters).tolist()
+        site = Site(str(ward), X[wards == ward])
+        site.answer(OneShot(Task(smallest=model.smallest, rows_each=rows_each(model.smallest))).task.to_message())
+        sizes += np.bincount(site.micro_clusters).tolist()
     return sizes
 
 
@@ -458,7 +458,7 @@ def test_a_model_is_read_once_however_many_sites_there_are(monkeypatch: pytest.M
         read.append(model)
         return rules_of(model)
 
-    monkeypatch.setattr("goldfc.protocol.message.rules_of", noted)
+    monkeypatch.setattr("goldfc.message.model.rules_of", noted)
     fitted(np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 20, 2)
     assert len(read) == 1
 
@@ -678,7 +678,7 @@ def test_gold_is_fcpl_mcpl_and_remc_one_after_the_other(blobs: FloatArray, wards
     outcomes = {}
     for ward in ("0", "1", "2", "3", "4"):
         own = np.ascontiguousarray(blobs[wards == int(ward)])
-        outcomes[ward] = compete(own, learning.candidates(len(own)), learning, generator(7, "client", ward))
+        outcomes[ward] = compete(own, learning.candidates(len(own)), learning, site_generator(7, ward))
     centroids = np.vstack([outcome.centroids for outcome in outcomes.values()])
     rng = generator(7, "server")
     levels = find_levels(centroids, learning, rng)
@@ -716,7 +716,7 @@ def test_gold_predicts_the_plainly_nearest_center(blobs: FloatArray, wards: IntA
     np.testing.assert_array_equal(model.predict(rows), distances.argmin(axis=1))
 
 
-def test_golds_settings_reach_the_clients_and_the_server(blobs: FloatArray, wards: IntArray) -> None:
+def test_golds_settings_reach_the_sites_and_the_server(blobs: FloatArray, wards: IntArray) -> None:
     usual = GOLD(2, random_state=7).fit(blobs, groups=wards)
     for setting in ({"learning_rate": 0.5}, {"initial_fraction": 0.9}, {"max_epochs": 1}):
         other = GOLD(2, random_state=7, **setting).fit(blobs, groups=wards)

@@ -7,8 +7,9 @@ import pytest
 from tools import fuzz
 
 from goldfc.learning.judge import KINDS
-from goldfc.protocol import wire
-from goldfc.protocol.message import Message, Model
+from goldfc.message import wire
+from goldfc.message.message import Message
+from goldfc.message.model import Model
 
 
 def test_no_mutant_of_a_message_breaks_the_law() -> None:

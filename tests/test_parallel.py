@@ -12,8 +12,8 @@ from goldfc import GOLD, OneShotClustering
 from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray
 from goldfc.learning.paper.competition import Learning
-from goldfc.protocol.federation import generator
-from goldfc.protocol.paper import Blocks, learn
+from goldfc.randomness import generator
+from goldfc.site.gold import Blocks, learn
 from goldfc_bench.run import Job, Rows, run_jobs
 
 JOBS = [1, 2, 5]
@@ -69,7 +69,7 @@ def test_labels_do_not_hang_on_jobs_or_backend(estimator: GOLD | OneShotClusteri
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_a_single_client_shares_out_its_blocks(backend: str) -> None:
+def test_a_single_site_shares_out_its_blocks(backend: str) -> None:
     rows = mixture(6_000)
     expected = GOLD(4, random_state=0, most_at_once=2_000).fit(rows)
     with parallel_config(backend):

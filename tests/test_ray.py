@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from goldfc import GOLD, OneShotClustering
 from goldfc.learning.paper.competition import Learning
-from goldfc.protocol.federation import generator
-from goldfc.protocol.paper import Blocks, learn
+from goldfc.randomness import generator
+from goldfc.site.gold import Blocks, learn
 from goldfc_bench.run import Job, Rows, run_jobs
 
 ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
@@ -28,7 +28,7 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def test_clients_on_a_cluster_give_the_same_labels() -> None:
+def test_sites_on_a_cluster_give_the_same_labels() -> None:
     rng = np.random.default_rng(0)
     rows, groups = rng.normal(size=(400, 3)) + 5.0 * rng.integers(0, 3, (400, 1)), np.arange(400) % 4
     for estimator in (GOLD(3, random_state=0), OneShotClustering(random_state=0)):

@@ -15,10 +15,10 @@ PAGE = ROOT / "docs" / "equations.md"
 LAST_EQUATION = 29
 CLAIM = re.compile(r"Eqs?\. ((?:\(\d+\)(?:, |-)?)+)\. *(.*)")
 TITLES = {
-    range(1, 5): "How Non-ICD the clients are",
+    range(1, 5): "How Non-ICD the sites are",
     range(5, 8): "The problem",
-    range(8, 16): "Competition (client and server)",
-    range(16, 22): "Feature importance (client and server)",
+    range(8, 16): "Competition (site and server)",
+    range(16, 22): "Feature importance (site and server)",
     range(22, 23): "Competition, normalised",
     range(23, 30): "Fusion of the levels (server)",
 }

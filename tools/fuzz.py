@@ -1,4 +1,4 @@
-"""What can a stranger's bytes do? Mutate good messages, and have each read as a server or a client would read it.
+"""What can a stranger's bytes do? Mutate good messages, and have each read as a server or a site would read it.
 
     python tools/fuzz.py --count 100000 --seed 0 --out benchmarks/fuzz/README.md
 
@@ -30,22 +30,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from goldfc import Model, Summary, fuse, label, summarize
 from goldfc._types import FloatArray
+from goldfc.agreement import Agreement
 from goldfc.errors import BadMessage, GoldError
 from goldfc.learning.judge import Kind
-from goldfc.protocol import wire
-from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.envelope import (
-    MAGIC,
-    PRIVATE_PREFIX,
-    Context,
-    PrivateKey,
-    is_sealed,
-    read_cover,
-    seal,
-    unseal,
-)
-from goldfc.protocol.label import is_far
-from goldfc.protocol.message import Message, canonical_json
+from goldfc.message import wire
+from goldfc.message.envelope import MAGIC, PRIVATE_PREFIX, Context, PrivateKey, is_sealed, read_cover, seal, unseal
+from goldfc.message.message import Message, canonical_json
+from goldfc.server.one_shot import fusion_of
+from goldfc.site.label import is_far
 
 MOST_SECONDS = 1.0
 MOST_MEGABYTES = 200.0
@@ -69,21 +61,21 @@ class Stage:
     """A federation of two: the agreement, who holds which key, what rows are like, and a good message of each kind."""
 
     agreement: Agreement
-    client: PrivateKey
+    site: PrivateKey
     server: PrivateKey
     rows: FloatArray
     honest: Summary
     messages: dict[str, Message]
     bodies: dict[str, bytes]
 
-    def context(self, kind: str, client: str = "ward-a") -> Context:
+    def context(self, kind: str, site: str = "ward-a") -> Context:
         """What a message of this kind is for."""
-        to = "server" if kind == Summary.KIND else "client"
-        return Context(federation=self.agreement.federation, round=self.agreement.round, client=client, to=to)
+        to = "server" if kind == Summary.KIND else "site"
+        return Context(federation=self.agreement.federation, round=self.agreement.round, site=site, to=to)
 
     def sealed(self, kind: str, body: bytes) -> bytes:
         """In an envelope that its receiver opens and believes."""
-        sender, receiver = (self.client, self.server) if kind == Summary.KIND else (self.server, self.client)
+        sender, receiver = (self.site, self.server) if kind == Summary.KIND else (self.server, self.site)
         return seal(body, self.context(kind), sender, receiver.public)
 
     def opened(self, kind: str, content: bytes) -> bytes:
@@ -91,19 +83,19 @@ class Stage:
         if not is_sealed(content):
             return content
         if kind == Model.KIND:
-            return unseal(content, self.context(kind), self.server.public, self.client)
-        context = self.context(kind, read_cover(content)[0].client)
-        return unseal(content, context, self.agreement.key_of(context.client), self.server)
+            return unseal(content, self.context(kind), self.server.public, self.site)
+        context = self.context(kind, read_cover(content)[0].site)
+        return unseal(content, context, self.agreement.key_of(context.site), self.server)
 
     def receive(self, kind: str, content: bytes) -> Summary | Model:
-        """What the server does with what says to be a summary, and a client with what says to be a model."""
+        """What the server does with what says to be a summary, and a site with what says to be a model."""
         message = wire.decode(self.opened(kind, content))
         return self.agreement.read_summary(message) if kind == Summary.KIND else Model.from_message(message)
 
     def fuse(self, summary: Summary, seed: int) -> Model:
         """Together with somebody honest, into two clusters or as many as the evidence speaks for."""
         n_clusters = None if seed % 4 == 0 else 2
-        return fuse([self.honest, summary], n_clusters, self.agreement.way, np.random.default_rng(seed))
+        return fuse([self.honest, summary], n_clusters, fusion_of(self.agreement), np.random.default_rng(seed))
 
 
 SMOKES: dict[str, Any] = {"name": "smokes", "kind": "boolean", "fill": False}
@@ -135,21 +127,21 @@ def stages() -> list[Stage]:
 
 def stage_of(rows_of: Callable[[int], FloatArray], kind: Kind, settings: dict[str, Any]) -> Stage:
     """A stage with messages as honest people write them, and a model of a kind."""
-    client, other, server = (fixed_key(number) for number in (1, 2, 3))
-    sites = [{"name": "ward-a", "key": client.public.text}, {"name": "ward-b", "key": other.public.text}]
+    site, other, server = (fixed_key(number) for number in (1, 2, 3))
+    sites = [{"name": "ward-a", "key": site.public.text}, {"name": "ward-b", "key": other.public.text}]
     agreement = Agreement.model_validate(
-        {"federation": "heart", "round": 3, "server": {"key": server.public.text}, "clients": sites, **settings}
+        {"federation": "heart", "round": 3, "server": {"key": server.public.text}, "sites": sites, **settings}
     )
     own, honest = (
-        summarize(rows_of(seed), name, agreement.way.task, terms=agreement.terms)[0]
+        summarize(rows_of(seed), name, agreement.task, terms=agreement.terms)[0]
         for seed, name in enumerate(agreement.names)
     )
-    model = fuse([own, honest], None, replace(agreement.way, kinds=(kind,)), np.random.default_rng(0))
+    model = fuse([own, honest], None, replace(fusion_of(agreement), kinds=(kind,)), np.random.default_rng(0))
     if model.kind != kind:
         raise ValueError(f"this stage is for the kind {kind!r}, and its model is of the kind {model.kind!r}")
     messages = {Summary.KIND: own.to_message(), Model.KIND: model.to_message()}
     bodies = {name: wire.encode(message) for name, message in messages.items()}
-    return Stage(agreement, client, server, rows_of(0), honest, messages, bodies)
+    return Stage(agreement, site, server, rows_of(0), honest, messages, bodies)
 
 
 def people(seed: int) -> FloatArray:
@@ -787,7 +779,7 @@ def page(tally: Tally, count: int, seed: int) -> str:
         f"`python tools/fuzz.py --count {count} --seed {seed} --out benchmarks/fuzz/README.md`",
         "",
         "Good summaries and models are mutated, as they are, inside an envelope that is sealed and signed validly, and "
-        "as envelopes; each is read as the server or a client reads it. It must be refused with `BadMessage`, in a "
+        "as envelopes; each is read as the server or a site reads it. It must be refused with `BadMessage`, in a "
         "sentence that can be shown, or be taken: no other exception, no warning, at most 1 s, less than 200 MB.",
         "",
         f"- mutants: {tally.count}, refused {tally.rules.total()}, taken {taken} (changed, but well formed)",

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from goldfc.byfile.site import context_of
-from goldfc.protocol.agreement import Agreement, read_agreement
-from goldfc.protocol.envelope import PrivateKey, PublicKey, seal
-from goldfc.protocol.message import Summary
-from goldfc.protocol.wire import encode
+from goldfc.agreement import Agreement, context_of, read_agreement
+from goldfc.message.envelope import PrivateKey, PublicKey, seal
+from goldfc.message.summary import Summary
+from goldfc.message.wire import encode
 
 
 def main(federation: Path, key_file: Path, inbox: Path) -> None:
@@ -22,7 +21,7 @@ def main(federation: Path, key_file: Path, inbox: Path) -> None:
     messages = {
         "west-1-huge": sealed(encode(huge.to_message()), "west", agreement, key),
         "west-2-thousands": sealed(encode(many.to_message()), "west", agreement, key),
-        "west-3-as-north": sealed(encode(replace(honest, client="north").to_message()), "north", agreement, key),
+        "west-3-as-north": sealed(encode(replace(honest, site="north").to_message()), "north", agreement, key),
         "west-4-unsigned": encode(honest.to_message()),
         "west-5-junk": bytes(range(256)) * 40,
     }
@@ -37,9 +36,9 @@ def invented(agreement: Agreement) -> Summary:
     return Summary("west", centroids, smallest=agreement.smallest, terms=agreement.terms)
 
 
-def sealed(body: bytes, client: str, agreement: Agreement, key: PrivateKey) -> bytes:
+def sealed(body: bytes, site: str, agreement: Agreement, key: PrivateKey) -> bytes:
     """In an envelope, signed with the hostile hospital's own key whatever name it uses."""
-    return seal(body, context_of(agreement, client, "server"), key, PublicKey(agreement.server.key or ""))
+    return seal(body, context_of(agreement, site, "server"), key, PublicKey(agreement.server.key or ""))
 
 
 if __name__ == "__main__":

@@ -11,20 +11,24 @@ from goldfc import errors
 
 if TYPE_CHECKING:
     from goldfc.estimators import GOLD, OneShotClustering
-    from goldfc.protocol.client import Client, summarize
-    from goldfc.protocol.federation import LocalPort
-    from goldfc.protocol.fusion import OneShot
-    from goldfc.protocol.label import label
-    from goldfc.protocol.message import Model, Summary, Task
-    from goldfc.protocol.server import fuse, run_round
+    from goldfc.message.model import Model
+    from goldfc.message.summary import Summary
+    from goldfc.message.task import Task
+    from goldfc.server.fusions import fuse
+    from goldfc.server.one_shot import OneShot
+    from goldfc.server.round import run_round
+    from goldfc.site.label import label
+    from goldfc.site.participant import Site
+    from goldfc.site.summarize import summarize
+    from goldfc.transport.local import LocalPort
 
 __all__ = [
     "GOLD",
-    "Client",
     "LocalPort",
     "Model",
     "OneShot",
     "OneShotClustering",
+    "Site",
     "Summary",
     "Task",
     "errors",
@@ -39,12 +43,16 @@ __version__ = version("goldfc")
 # scikit-learn and the compiler take a second to load, so each name is imported when it is first asked for.
 _HOMES = {
     "goldfc.estimators": ("GOLD", "OneShotClustering"),
-    "goldfc.protocol.client": ("Client", "summarize"),
-    "goldfc.protocol.federation": ("LocalPort",),
-    "goldfc.protocol.fusion": ("OneShot",),
-    "goldfc.protocol.label": ("label",),
-    "goldfc.protocol.message": ("Model", "Summary", "Task"),
-    "goldfc.protocol.server": ("fuse", "run_round"),
+    "goldfc.message.model": ("Model",),
+    "goldfc.message.summary": ("Summary",),
+    "goldfc.message.task": ("Task",),
+    "goldfc.server.fusions": ("fuse",),
+    "goldfc.server.one_shot": ("OneShot",),
+    "goldfc.server.round": ("run_round",),
+    "goldfc.site.label": ("label",),
+    "goldfc.site.participant": ("Site",),
+    "goldfc.site.summarize": ("summarize",),
+    "goldfc.transport.local": ("LocalPort",),
 }
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
-from goldfc.protocol.terms import MOST_CATEGORIES, MOST_FEATURES, UNNAMED, Column, Terms
+from goldfc.message.columns import MOST_CATEGORIES, MOST_FEATURES, UNNAMED, Column, Terms
 
 Check = Callable[[Any], FloatArray]
 # Of columns of a data frame.

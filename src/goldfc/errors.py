@@ -5,7 +5,7 @@ GoldError
 ├── BadSettings           a setting outside its range (a ValueError)
 ├── BadRows               rows that cannot be learned from: not a number, not finite, too large (a ValueError)
 ├── BadMessage            a message that does not fit the protocol or the other messages (a ValueError)
-├── TooFewClients         fewer clients than were agreed on have sent something
+├── TooFewSites         fewer sites than were agreed on have sent something
 └── AuditRefused          a message that would give away too much, and was not written
     └── PolicyRefused     what was agreed on is not what the site's own policy allows
 """
@@ -17,8 +17,8 @@ __all__ = [
     "BadSettings",
     "GoldError",
     "PolicyRefused",
-    "TooFewClients",
     "TooFewMicroClusters",
+    "TooFewSites",
 ]
 
 
@@ -39,11 +39,11 @@ class BadRows(GoldError, ValueError):
 
 
 class BadMessage(GoldError, ValueError):
-    """A message that does not fit the protocol, or does not fit the other clients' messages."""
+    """A message that does not fit the protocol, or does not fit the other sites' messages."""
 
 
-class TooFewClients(GoldError):
-    """Fewer clients than were agreed on have sent something."""
+class TooFewSites(GoldError):
+    """Fewer sites than were agreed on have sent something."""
 
 
 class AuditRefused(GoldError):

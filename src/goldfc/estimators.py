@@ -14,13 +14,17 @@ from goldfc._encoding import Encoding, encoding_of, is_missing
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.paper.competition import Learning
-from goldfc.protocol.client import Client, Part
-from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.fusion import OneShot, rows_each
-from goldfc.protocol.label import distances, is_far, predict, predict_proba
-from goldfc.protocol.message import Model, Scaling
-from goldfc.protocol.paper import Blocks, GoldClient, run_gold
-from goldfc.protocol.server import Round, check_n_clusters, run_round
+from goldfc.message.model import Model
+from goldfc.message.task import Part, Scaling, Task, rows_each
+from goldfc.randomness import generator, site_generator
+from goldfc.server.fusions import check_n_clusters
+from goldfc.server.gold import Gold
+from goldfc.server.one_shot import OneShot
+from goldfc.server.round import Round, run_round
+from goldfc.site.gold import Blocks, GoldSite
+from goldfc.site.label import distances, is_far, predict, predict_proba
+from goldfc.site.participant import Site
+from goldfc.transport.local import LocalPort
 
 Value = TypeVar("Value", bound=np.generic)
 
@@ -49,7 +53,7 @@ class _Federated(ClusterMixin, BaseEstimator):
         self.cluster_centers_: FloatArray = result.model.centroids
         self.levels_ = result.model.levels
         self.micro_centroids_: FloatArray = np.vstack([summary.centroids for summary in result.summaries])
-        self.micro_sites_ = result.model.micro_clients
+        self.micro_sites_ = result.model.micro_sites
         self.micro_labels_: IntArray = result.model.micro_labels
         self.micro_certainty_: FloatArray = result.model.micro_certainty
         self.traffic_ = port.ledger
@@ -151,21 +155,20 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
         check_withhold(self.withhold)
-        fusion = OneShot(scaling=self._scaling(), smallest=self.smallest, rows_each=rows_each(self.smallest))
+        fusion = OneShot(Task(scaling=self._scaling(), smallest=self.smallest, rows_each=rows_each(self.smallest)))
         self._encoding: Encoding = encoding_of(X, self.categorical)
         rows = self._rows(X, reset=True)
         names, places = self._sites(groups, y, len(rows))
         seed = seed_from(self.random_state)
         terms = self._encoding.terms
-        clients = [
-            Client(name, rows[own], withhold=self.withhold, terms=terms)
-            for name, own in zip(names, places, strict=True)
+        sites = [
+            Site(name, rows[own], withhold=self.withhold, terms=terms) for name, own in zip(names, places, strict=True)
         ]
-        port = LocalPort(clients, n_jobs=self.n_jobs)
+        port = LocalPort(sites, n_jobs=self.n_jobs)
         result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
 
-        self.labels_ = gather([client.labels for client in clients], places)
-        self.certainty_ = gather([client.certainty for client in clients], places)
+        self.labels_ = gather([site.labels for site in sites], places)
+        self.certainty_ = gather([site.certainty for site in sites], places)
         self.proposal_ = result.model.proposal
         self.kind_, self.why_ = result.model.kind, result.model.why
         self._set_result(result, port)
@@ -212,9 +215,9 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
 
 
 class GOLD(_Federated):
-    """The paper's method: competitive learning at the clients and at the server, from centroids alone.
+    """The paper's method: competitive learning at the sites and at the server, from centroids alone.
 
-    Every client finds many small clusters in its own rows by competition (FCPL) and sends their centroids, once. The
+    Every site finds many small clusters in its own rows by competition (FCPL) and sends their centroids, once. The
     server lets these compete again (MCPL), which gives partitions at several granularities, and fuses them (REMC). A
     row has the label of its micro-cluster. Features count as they are given: scale them beforehand.
 
@@ -229,12 +232,12 @@ class GOLD(_Federated):
     max_epochs : int
         How often a competition goes through the rows at the most.
     most_at_once : int or None
-        A client with more rows learns them in blocks, in linear time; None: all at once, however many they are, in time
+        A site with more rows learns them in blocks, in linear time; None: all at once, however many they are, in time
         that grows with their square.
     random_state : int, RandomState, Generator or None
-        An int gives the same result every time, whatever `n_jobs` and the order of the clients.
+        An int gives the same result every time, whatever `n_jobs` and the order of the sites.
     n_jobs : int or None
-        How many clients learn at the same time, or blocks of rows of a single client; None means one after the other,
+        How many sites learn at the same time, or blocks of rows of a single site; None means one after the other,
         or what `joblib.parallel_config` says. The result is the same.
 
     Attributes
@@ -250,7 +253,7 @@ class GOLD(_Federated):
     micro_centroids_, micro_sites_, micro_labels_, micro_certainty_ : arrays
         Of all micro-clusters: what was sent, who sent it, its global cluster, and how certain that is.
     model_ : Model
-        All that came back to the clients.
+        All that came back to the sites.
     traffic_ : Ledger
         Every message that crossed, with its size.
     n_features_in_ : int
@@ -288,7 +291,7 @@ class GOLD(_Federated):
         self.n_jobs = n_jobs
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Cluster the rows of `X`; `groups` says which client holds each row (none: a single client holds all).
+        """Cluster the rows of `X`; `groups` says which site holds each row (none: a single site holds all).
 
         `y` is ignored.
         """
@@ -300,15 +303,15 @@ class GOLD(_Federated):
         names, places = self._sites(groups, y, len(rows))
         seed = seed_from(self.random_state)
         blocks = None if self.most_at_once is None else Blocks(self.most_at_once, self.n_jobs if len(names) == 1 else 1)
-        clients = [
-            GoldClient(name, rows[own], generator(seed, "client", name), blocks=blocks)
+        sites = [
+            GoldSite(name, rows[own], site_generator(seed, name), blocks=blocks)
             for name, own in zip(names, places, strict=True)
         ]
-        port = LocalPort(clients, n_jobs=self.n_jobs)
-        result = run_gold(port, self.n_clusters, learning, generator(seed, "server"), fewer=True)
+        port = LocalPort(sites, n_jobs=self.n_jobs)
+        result = run_round(port, self.n_clusters, Gold(learning, fewer=True), generator(seed, "server"))
 
-        self.labels_ = gather([client.labels for client in clients], places)
-        self.certainty_ = gather([client.certainty for client in clients], places)
+        self.labels_ = gather([site.labels for site in sites], places)
+        self.certainty_ = gather([site.certainty for site in sites], places)
         self._set_result(result, port)
         return self
 

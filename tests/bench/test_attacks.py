@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from goldfc import summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
-from goldfc.protocol.membership import guess_of
+from goldfc.site.membership import guess_of
 from goldfc_bench.attacks import attributes, differencing, homogeneity, membership, neighbours, reconstruction, run
 from goldfc_bench.attacks.before import told_before
 from goldfc_bench.attacks.page import Results, as_markdown

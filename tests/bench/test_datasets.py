@@ -45,15 +45,15 @@ def test_every_file_is_the_one_the_splits_point_into(name: str) -> None:
 @every_set
 def test_every_row_of_a_split_is_the_row_it_points_to(name: str) -> None:
     split, complete = load_split(name), load(name)
-    assert split.n_clients == 8
+    assert split.n_sites == 8
     assert np.abs(split.X - complete.X[split.row]).max() < 1e-8
     assert np.array_equal(split.y, complete.y[split.row])
 
 
 @needs_splits
-def test_clients_together_hold_all_rows_of_their_split() -> None:
+def test_sites_together_hold_all_rows_of_their_split() -> None:
     split = load_split("EC")
-    assert np.array_equal(np.vstack(split.rows_per_client()), split.X)
+    assert np.array_equal(np.vstack(split.rows_per_site()), split.X)
 
 
 # --- Sets that need no file ---
@@ -133,7 +133,7 @@ def test_a_missing_set_says_where_it_was_looked_for_and_how_to_get_it(
     assert "GOLDFC_DATA" in str(refusal.value)
 
 
-def test_a_missing_split_says_that_clients_can_be_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_split_says_that_sites_can_be_simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GOLDFC_DATA", str(tmp_path))
     with pytest.raises(DataNotFound, match=r"cannot be fetched.*simulate_split") as refusal:
         load_split("EC")

@@ -25,7 +25,7 @@ def test_the_quick_form_makes_a_row_for_every_run(name: str, tmp_path: Path) -> 
     runs = Rows(tmp_path / f"{name}.jsonl").read()
     assert [run.key for run in runs] == [job.key for job in EXPERIMENTS[name].jobs(True)]
     assert not [run.reason for run in runs if run.status == "error"]
-    if name in ("performance", "degree", "clients", "time"):
+    if name in ("performance", "degree", "sites", "time"):
         assert {run.method for run in runs} == set(METHODS)
     assert CliRunner().invoke(main, ["report", "--rows", str(tmp_path), "--out", str(tmp_path)]).exit_code == 0
     assert name in (tmp_path / "README.md").read_text(encoding="utf-8")

@@ -114,10 +114,10 @@ def rows_of_all() -> dict[str, list[Run]]:
         for fcpl in (False, True)
         for mcpl in (False, True)
     ]
-    clients = [make_run(method=method, split=f"non-icd-{count}-0") for method in TWELVE for count in (100, 200, 300)]
-    clients[-1:] = [failed(clients[-1])]
+    sites = [make_run(method=method, split=f"non-icd-{count}-0") for method in TWELVE for count in (100, 200, 300)]
+    sites[-1:] = [failed(sites[-1])]
     times = [
-        make_run(f"SD-{rows}x{features}", method, seconds_clients=rows * features / 1e5, seconds_server=0.0)
+        make_run(f"SD-{rows}x{features}", method, seconds_sites=rows * features / 1e5, seconds_server=0.0)
         for method in TWELVE
         for rows, features in ((1000, 10), (2000, 10), (500, 100), (500, 1000))
     ]
@@ -132,7 +132,7 @@ def rows_of_all() -> dict[str, list[Run]]:
         "degree": degree,
         "ablation": ablated,
         "granularity": list(level_rows()),
-        "clients": clients,
+        "sites": sites,
         "time": times,
         "hyper": hyper,
     }
@@ -302,8 +302,8 @@ def test_the_papers_ablation_is_of_neither_of_its_tables() -> None:
 
 
 def test_growth_is_fitted_over_the_runs_that_ended() -> None:
-    runs = [make_run(f"SD-{rows}x10", seconds_clients=rows**2 / 1e6, seconds_server=0.0) for rows in (1000, 2000, 4000)]
-    runs.append(failed(make_run("SD-8000x10", seconds_clients=1.0, seconds_server=0.0)))
+    runs = [make_run(f"SD-{rows}x10", seconds_sites=rows**2 / 1e6, seconds_server=0.0) for rows in (1000, 2000, 4000)]
+    runs.append(failed(make_run("SD-8000x10", seconds_sites=1.0, seconds_server=0.0)))
     growth = curves_of(runs, rows_of, lambda group: seconds_of(group[0]))
     assert texts(growth_table({"N": growth})) == {"GOLD": ["2.00", "3 of 4", "4,000 in 16.00 s"]}
 
@@ -330,7 +330,7 @@ def test_what_changes_from_the_lowest_to_the_highest_third_is_told() -> None:
         for method, fall in ((OURS, 0.0), (CORESET, 0.1))
         for step in range(3)
     ]
-    table = change_table("clients", runs, lambda run: int(run.split.split("-")[2]), "of the numbers of clients")
+    table = change_table("sites", runs, lambda run: int(run.split.split("-")[2]), "of the numbers of sites")
     assert texts(table) == {
         OURS: ["0.500 to 0.500", "+0.000", "+0%"],
         CORESET: ["0.500 to 0.300", "\N{MINUS SIGN}0.200", "\N{MINUS SIGN}40%"],
@@ -423,7 +423,7 @@ def test_what_is_missing_is_named(page: str, readme: str, tmp_path: Path) -> Non
     Rows(tmp_path / "performance.jsonl").rewrite([make_run()])
     write_report(tmp_path, tmp_path / "report")
     sparse = (tmp_path / "report" / "README.md").read_text(encoding="utf-8")
-    for name in ("degree", "ablation", "granularity", "clients", "time", "hyper", "picture"):
+    for name in ("degree", "ablation", "granularity", "sites", "time", "hyper", "picture"):
         assert f"`goldfc-bench {name}` makes it" in sparse
 
 

@@ -17,9 +17,10 @@ from flower.fake import FakeGrid, Node
 from flower.loopback import RAY
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
-from goldfc.flower.kit import QUIET
-from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.randomness import generator, site_generator
+from goldfc.transport.flower.kit import QUIET
+from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import split_of
 from goldfc_bench.flower import rivals
 from goldfc_bench.methods import method_named
@@ -30,46 +31,44 @@ SEED, CLUSTERS = 3, 3
 def node_of(folder: Path, name: str) -> Node:
     """A node whose program begins anew with every message; only its context stays."""
     context = Context(
-        1, 7, {"client": name, "rows": str(folder / f"{name}.npy"), "labels": str(folder / f"{name}-labels.npy")},
+        1, 7, {"site": name, "rows": str(folder / f"{name}.npy"), "labels": str(folder / f"{name}-labels.npy")},
         RecordDict(), {},
     )  # fmt: skip
-    return lambda message: rivals.client_app(message, context)
+    return lambda message: rivals.site_app(message, context)
 
 
-def rows_by_client() -> dict[str, FloatArray]:
-    return {str(number): part for number, part in enumerate(split_of("iris", "non-icd-4-0").rows_per_client())}
+def rows_by_site() -> dict[str, FloatArray]:
+    return {str(number): part for number, part in enumerate(split_of("iris", "non-icd-4-0").rows_per_site())}
 
 
 def assert_as_in_one_process(name: str, centroids: Path, labels: Callable[[str], Path]) -> None:
     method = method_named(name, {})
-    clients = [
-        method.client(client, part, generator(SEED, "client", client)) for client, part in rows_by_client().items()
-    ]
-    answer = method.serve(LocalPort(clients), CLUSTERS, generator(SEED, "server"))
+    sites = [method.site(site, part, site_generator(SEED, site)) for site, part in rows_by_site().items()]
+    answer = method.serve(LocalPort(sites), CLUSTERS, generator(SEED, "server"))
     np.testing.assert_array_equal(np.load(centroids), answer.centroids)
-    for site in clients:
-        np.testing.assert_array_equal(np.load(labels(site.name)), site.labels)
+    for one in sites:
+        np.testing.assert_array_equal(np.load(labels(one.name)), one.labels)
 
 
 @pytest.mark.parametrize("name", ["k-Fed", "FFCM-avg1"])
 def test_a_method_ends_as_in_one_process(name: str, tmp_path: Path) -> None:
-    rows = rows_by_client()
-    for client, part in rows.items():
-        np.save(tmp_path / f"{client}.npy", part)
-    grid = FakeGrid({100 + int(client): node_of(tmp_path, client) for client in rows})
+    rows = rows_by_site()
+    for site, part in rows.items():
+        np.save(tmp_path / f"{site}.npy", part)
+    grid = FakeGrid({100 + int(site): node_of(tmp_path, site) for site in rows})
     rivals.serve(grid, name, CLUSTERS, SEED, len(rows), tmp_path / "centroids.npy")
-    assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda client: tmp_path / f"{client}-labels.npy")
+    assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda site: tmp_path / f"{site}-labels.npy")
 
 
 @pytest.mark.parametrize("name", ["k-Fed", "FFCM-avg1"])
 def test_and_on_flowers_own_engine(name: str, tmp_path: Path) -> None:
-    for client, part in rows_by_client().items():
-        np.save(tmp_path / f"rows-{client}.npy", part)
+    for site, part in rows_by_site().items():
+        np.save(tmp_path / f"rows-{site}.npy", part)
     command = [sys.executable, "-m", "goldfc_bench.flower.rivals", str(tmp_path), name, str(CLUSTERS), str(SEED)]
     env = {**os.environ, **QUIET, **RAY}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
     assert done.returncode == 0, done.stdout + done.stderr
-    assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda client: tmp_path / f"labels-{client}.npy")
+    assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda site: tmp_path / f"labels-{site}.npy")
 
 
 def test_any_message_survives_the_way() -> None:

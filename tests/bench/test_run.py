@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 import numpy as np
 from goldfc_bench.methods.protocol import Answer, Site
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
 
 @dataclass(frozen=True)
 class Slow:
@@ -35,7 +35,7 @@ class Slow:
     name: ClassVar[str] = "slow"
     uploads_rows: ClassVar[str] = "never"
     seconds: float = 0.05
-    def client(self, name, rows, rng):
+    def site(self, name, rows, rng):
         return Site(name, rows, rng)
     def serve(self, port, n_clusters, rng):
         time.sleep(self.seconds)
@@ -59,7 +59,7 @@ def own_method(tmp_path: Path) -> str:
 
 
 def without_clock(run: Run) -> Run:
-    return replace(run, seconds_clients=0.0, seconds_server=0.0)
+    return replace(run, seconds_sites=0.0, seconds_server=0.0)
 
 
 def test_a_row_survives_the_way_to_disk_and_back(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_cases_are_fixed_by_their_names() -> None:
     assert dataset_of("SD-50x3").X.shape == (50, 3)
     split = split_of("iris", "even-4")
     assert sorted(split.row) == list(range(150))
-    assert split.n_clients == 4
+    assert split.n_sites == 4
     np.testing.assert_array_equal(split_of("iris", "non-icd-2-5").row, split_of("iris", "non-icd-2-5").row)
-    with pytest.raises(BadSettings, match="no clients called 'odd'"):
+    with pytest.raises(BadSettings, match="no sites called 'odd'"):
         split_of("iris", "odd")
 
 

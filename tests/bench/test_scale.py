@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from goldfc import OneShot
 from goldfc._types import FloatArray, IntArray
-from goldfc.demo.data import clients_of
+from goldfc.demo.data import sites_of
 from goldfc.learning.mixture import fit_mixture
 from goldfc.learning.paper.competition import start
-from goldfc.protocol.client import summarize
-from goldfc.protocol.federation import LocalPort
-from goldfc.protocol.server import fuse
+from goldfc.server.fusions import fuse
+from goldfc.site.summarize import summarize
+from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import split_of
 from goldfc_bench.cli import main
 from goldfc_bench.methods.oneshot import OneShotMethod
@@ -176,7 +176,7 @@ def test_probes_are_in_place_for_the_time_being_only() -> None:
     assert [getattr(probe.owner, probe.name) for probe in stages.PROBES] == before
 
 
-def test_a_client_of_many_rows_goes_through_all_stages_of_a_client() -> None:
+def test_a_site_of_many_rows_goes_through_all_stages_of_a_site() -> None:
     rows = np.random.default_rng(0).normal(size=(30_000, 3))
     clock = stages.StageClock()
     with stages.under(clock):
@@ -188,7 +188,7 @@ def test_a_client_of_many_rows_goes_through_all_stages_of_a_client() -> None:
 
 
 def test_a_federation_of_clusters_that_overlap_goes_through_all_stages_of_the_server() -> None:
-    clock = stages.profile(LocalPort(clients_of(OneShotMethod().client, stages.overlapping(2_000), 0)), 5, 0)
+    clock = stages.profile(LocalPort(sites_of(OneShotMethod().site, stages.overlapping(2_000), 0)), 5, 0)
     for stage in stages.STAGES[stages.STAGES.index("putting sites together") :]:
         assert clock.seconds[stage] > 0.0, stage
     for stage in ("judge: spanning tree", "judge: mixtures", "judge: embedding, cut", "labelling"):
@@ -250,7 +250,7 @@ def test_a_fresh_process_is_another_one() -> None:
 
 
 def test_peaks_are_measured_in_their_unit() -> None:
-    peaks = [Peak("client", 5e6, 10e6, 10e6, "its data", 3.0), Peak("fusion", 3e9, 0.0, 1e9, "GB", 2.0)]
+    peaks = [Peak("site", 5e6, 10e6, 10e6, "its data", 3.0), Peak("fusion", 3e9, 0.0, 1e9, "GB", 2.0)]
     section = memory.section(peaks)
     assert [target.figure for target in section.targets] == [1.5, 3.0]
     assert [target.verdict for target in section.targets] == ["met", "not met"]
@@ -323,7 +323,7 @@ def test_the_picture_has_both_panels_and_all_lines() -> None:
     ]
     growths = [growth.Growth(growth.BLOCKS, along, (1_000, 10_000), (0.1, 1.0)) for along in ("rows", "features")]
     svg = draw_growth(races, growths)
-    for text in ("Seconds against rows", "Seconds against features", "GOLD in blocks, 1 client", *RIVALS):
+    for text in ("Seconds against rows", "Seconds against features", "GOLD in blocks, 1 site", *RIVALS):
         assert text in svg, text
 
 

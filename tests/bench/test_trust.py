@@ -38,16 +38,16 @@ def test_a_hostile_site_of_eight_cannot_spoil_the_demos_digits(name: str) -> Non
 @needs_splits
 def test_raw_splits_are_the_papers_in_other_units() -> None:
     raw, scaled = split_of("EC-raw", "paper"), split_of("EC", "paper")
-    np.testing.assert_array_equal(raw.client, scaled.client)
+    np.testing.assert_array_equal(raw.site, scaled.site)
     assert abs(np.corrcoef(raw.X[:, 0], scaled.X[:, 0])[0, 1] - 1.0) < 1e-9
     assert raw.X[:, 0].min() >= -1e-9  # shares of a whole, before they were standardised
 
 
-def test_exchanged_clients_have_the_same_rows_and_sizes() -> None:
+def test_exchanged_sites_have_the_same_rows_and_sizes() -> None:
     drawn = split_of("iris", "non-icd-4-0")
     for per_cent in (0, 50, 100):
         mixed = split_of("iris", f"exchanged-4-0-{per_cent}")
         np.testing.assert_array_equal(mixed.X, drawn.X)
-        np.testing.assert_array_equal(np.bincount(mixed.client), np.bincount(drawn.client))
-        moved = float((mixed.client != drawn.client).mean())
+        np.testing.assert_array_equal(np.bincount(mixed.site), np.bincount(drawn.site))
+        moved = float((mixed.site != drawn.site).mean())
         assert (moved == 0.0) if per_cent == 0 else (0.2 < moved < per_cent / 100.0)

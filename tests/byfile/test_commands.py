@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from goldfc import Model, label
 from goldfc.cli import main
-from goldfc.protocol.keyfile import LOCKED_PREFIX, VARIABLE
-from goldfc.protocol.wire import decode
+from goldfc.message.keyfile import LOCKED_PREFIX, VARIABLE
+from goldfc.message.wire import decode
 from sites import rows_of, write_policy
 
 HEADER = "id,age,pressure\n"
@@ -75,7 +75,7 @@ def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> 
     assert code == 0
     code, output = run("fuse", "a.summary", "d.summary", "-k", "3", "-o", "other.model")
     assert code == 3
-    assert "d.summary: The summary of client 'd' does not fit federation.toml: it has 1 columns, not 2" in output
+    assert "d.summary: The summary of site 'd' does not fit federation.toml: it has 1 columns, not 2" in output
     assert not (here / "other.model").exists()
 
 
@@ -110,7 +110,7 @@ def test_inspect_says_in_words_and_in_json_what_is_inside(here: Path) -> None:
     ):
         assert words in output
     facts = json.loads(CliRunner().invoke(main, ["inspect", "a.summary", "--json"]).output)
-    assert facts["client"] == "a"
+    assert facts["site"] == "a"
     assert len(facts["arrays"]["centroids"]) == len(facts["arrays"]["mass"])
     run("fuse", "a.summary", "b.summary", "c.summary", "-o", "global.model")
     told = run("inspect", "global.model")[1]
@@ -139,7 +139,7 @@ def test_the_report_names_sites_and_what_changes_without_each(here: Path) -> Non
     assert run("summarize", "c/c.csv", "-o", "c.summary", "--id-column", "id")[0] == 0
     code, output = run("report", "global.model", "c.summary", "-o", "page.html")
     assert code == 3
-    assert "the model was made from another summary of client 'c'" in output
+    assert "the model was made from another summary of site 'c'" in output
 
 
 def test_sealed_from_end_to_end(here: Path) -> None:
@@ -150,7 +150,7 @@ def test_sealed_from_end_to_end(here: Path) -> None:
         assert code == 0
         assert "is private: keep it" in output
         key = (here / f"{name}.pub").read_text(encoding="utf-8").strip()
-        text += f'[server]\nkey = "{key}"\n' if name == "server" else f'[[clients]]\nname = "{name}"\nkey = "{key}"\n'
+        text += f'[server]\nkey = "{key}"\n' if name == "server" else f'[[sites]]\nname = "{name}"\nkey = "{key}"\n'
     assert run("keygen", "a")[0] == 2
     (here / "federation.toml").write_text(text, encoding="utf-8")
     Path("round/inbox").mkdir(parents=True)
@@ -161,7 +161,7 @@ def test_sealed_from_end_to_end(here: Path) -> None:
         assert code == 0, output
     assert "a sealed message" in run("inspect", "round/inbox/a.summary")[1]
     assert "of each the mean of its rows" in run("inspect", "round/inbox/a.summary", "--key", "server.key")[1]
-    assert json.loads(CliRunner().invoke(main, ["inspect", "round/inbox/a.summary", "--json"]).output)["client"] == "a"
+    assert json.loads(CliRunner().invoke(main, ["inspect", "round/inbox/a.summary", "--json"]).output)["site"] == "a"
     code, output = run("collect", "round", "--wait", "-k", "3")
     assert code == 2
     assert "name the server's private key with --key" in output
@@ -246,8 +246,8 @@ def test_a_key_may_be_locked_with_a_passphrase(here: Path, monkeypatch: pytest.M
 def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     Path("round/inbox").mkdir(parents=True)
-    clients = "".join(f'[[clients]]\nname = "{name}"\n' for name in ("a", "b", "c"))
-    agreed = (here / "federation.toml").read_text(encoding="utf-8") + clients
+    sites = "".join(f'[[sites]]\nname = "{name}"\n' for name in ("a", "b", "c"))
+    agreed = (here / "federation.toml").read_text(encoding="utf-8") + sites
     for place in (Path(), Path("round")):
         (place / "federation.toml").write_text(agreed, encoding="utf-8")
     assert run("summarize", "a/a.csv", "-o", "round/inbox/a.summary", "--id-column", "id")[0] == 0
@@ -280,7 +280,7 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
         (
             ("summarize", "a/a.csv", "-o", "../x y.summary", "--id-column", "id"),
             2,
-            "The client name 'x y' must be letters",
+            "The site name 'x y' must be letters",
         ),
         (("summarize", "a/a.csv"), 2, "Missing option '-o'"),
         (("summarize", "a/a.csv", "-o", "x.summary", "--federation", "f.toml"), 2, "f.toml cannot be read"),
@@ -346,7 +346,7 @@ def test_labels_are_those_of_the_model_with_and_without_the_private_folder(here:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     summarize_all()
     text = (here / "federation.toml").read_text(encoding="utf-8")
-    (here / "federation.toml").write_text(text.replace("least_clients = 3", "least_clients = 2"), encoding="utf-8")
+    (here / "federation.toml").write_text(text.replace("least_sites = 3", "least_sites = 2"), encoding="utf-8")
     for sent, model in (("abc", "global.model"), ("bc", "others.model")):
         run("fuse", *(f"{name}.summary" for name in sent), "-k", "3", "-o", model)
         read = Model.from_message(decode((here / model).read_bytes()))
@@ -405,4 +405,4 @@ def test_an_existing_agreement_is_not_replaced_by_accident(here: Path) -> None:
 
 
 def test_help_names_the_exit_codes() -> None:
-    assert "3 a message is bad or does not fit; 4 too few clients; 5 the audit refused" in run("--help")[1]
+    assert "3 a message is bad or does not fit; 4 too few sites; 5 the audit refused" in run("--help")[1]

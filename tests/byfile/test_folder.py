@@ -16,14 +16,17 @@ from pydantic import ValidationError
 
 from goldfc import summarize
 from goldfc._types import FloatArray
-from goldfc.byfile.folder import CLAIMED, Event, Folder, claimed_name, fuse_files
-from goldfc.errors import BadMessage, BadSettings, TooFewClients
-from goldfc.protocol.agreement import Agreement, Limits, Site
-from goldfc.protocol.envelope import PrivateKey
-from goldfc.protocol.message import Message, Model, Summary
-from goldfc.protocol.server import pool, shares_of
-from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import decode, encode, read_message
+from goldfc.agreement import Agreement, Limits, ListedSite
+from goldfc.errors import BadMessage, BadSettings, TooFewSites
+from goldfc.message.columns import Column
+from goldfc.message.envelope import PrivateKey
+from goldfc.message.message import Message
+from goldfc.message.model import Model
+from goldfc.message.summary import Summary
+from goldfc.message.wire import decode, encode, read_message
+from goldfc.server.folder import CLAIMED, Event, Folder, claimed_name
+from goldfc.server.one_shot import fusion_of, pool, shares_of
+from goldfc.server.round import fuse_admitted
 from sites import NAMES, Keys, agreement, bodies, summary_of, write_agreement
 
 NOBODY = 65534
@@ -57,7 +60,7 @@ def model_of(folder: Folder) -> Model:
 
 
 def test_what_is_accepted_is_kept_and_becomes_the_model(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "f", agreement(clients=tuple(Site(name=name) for name in NAMES)))
+    folder = folder_of(tmp_path / "f", agreement(sites=tuple(ListedSite(name=name) for name in NAMES)))
     sent = bodies(folder.agreement)
     for name in NAMES[:3]:
         put(folder, f"{name}.summary", sent[name])
@@ -67,7 +70,7 @@ def test_what_is_accepted_is_kept_and_becomes_the_model(tmp_path: Path) -> None:
     assert list(folder.inbox.iterdir()) == []
     folder.close()
     folder.fuse(3)
-    assert model_of(folder).clients == NAMES[:3]
+    assert model_of(folder).sites == NAMES[:3]
     assert len(model_of(folder).centroids) == 3
 
 
@@ -89,7 +92,7 @@ def test_of_two_different_ones_the_first_is_kept_and_the_conflict_reported(tmp_p
     put(folder, "b.summary", other)
     events = take(folder)
     assert outcomes(events) == ["accepted", "rejected"]
-    assert "client 'east' has sent another summary before; the first one is kept" in events[1].sentence
+    assert "site 'east' has sent another summary before; the first one is kept" in events[1].sentence
     assert (folder.accepted / "east.summary").read_bytes() == first
     assert (folder.rejected / "b.summary").read_bytes() == other
     assert "has sent another summary" in (folder.rejected / "b.summary.reason.txt").read_text(encoding="utf-8")
@@ -221,7 +224,7 @@ def test_after_closing_messages_are_late(tmp_path: Path) -> None:
     assert event.outcome == "rejected"
     assert "it came too late, the round is closed" in event.sentence
     folder.fuse(3)
-    assert model_of(folder).clients == NAMES[:3]
+    assert model_of(folder).sites == NAMES[:3]
 
 
 def test_the_deadline_closes(tmp_path: Path) -> None:
@@ -231,13 +234,13 @@ def test_the_deadline_closes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_with_fewer_than_three_clients_nothing_is_fused(tmp_path: Path, count: int) -> None:
+def test_with_fewer_than_three_sites_nothing_is_fused(tmp_path: Path, count: int) -> None:
     folder = folder_of(tmp_path / "f", agreement())
     sent = bodies(folder.agreement)
     for name in NAMES[:count]:
         put(folder, f"{name}.summary", sent[name])
     take(folder)
-    with pytest.raises((TooFewClients, BadMessage), match=r"at least 3 are agreed on|at least one client"):
+    with pytest.raises((TooFewSites, BadMessage), match=r"at least 3 are agreed on|at least one site"):
         folder.fuse(3)
     assert not (folder.path / "global.model").exists()
 
@@ -311,21 +314,21 @@ def test_what_is_not_signed_by_whom_it_speaks_for_is_rejected(tmp_path: Path) ->
     body = bodies(what)["east"]
     old = keys.agreement(round=2)
     put(folder, "1-open.summary", body)
-    put(folder, "2-stranger.summary", keys.sealed(body, "east", what, strangers.clients["east"]))
+    put(folder, "2-stranger.summary", keys.sealed(body, "east", what, strangers.sites["east"]))
     put(folder, "3-neighbour.summary", keys.sealed(body, "north", what))
     put(folder, "4-replay.summary", keys.sealed(bodies(old)["east"], "east", old))
-    put(folder, "5-elsewhere.summary", strangers.sealed(body, "east", what, keys.clients["east"]))
-    put(folder, "6-unlisted.summary", keys.sealed(body, "mars", what, strangers.clients["east"]))
+    put(folder, "5-elsewhere.summary", strangers.sealed(body, "east", what, keys.sites["east"]))
+    put(folder, "6-unlisted.summary", keys.sealed(body, "mars", what, strangers.sites["east"]))
     sentences = [event.sentence for event in take(folder)]
     for sentence, wanted in zip(
         sentences,
         [
             "not in an envelope",
             "not signed with the key that is known of 'east'",
-            "client 'north' signed it, but it speaks for 'east'",
+            "site 'north' signed it, but it speaks for 'east'",
             "for round 2, not for 3",
             "sealed for another receiver",
-            "'mars' is not among the clients",
+            "'mars' is not among the sites",
         ],
         strict=True,
     ):
@@ -338,7 +341,7 @@ def test_the_server_must_have_its_own_key(tmp_path: Path) -> None:
     with pytest.raises(BadSettings, match="name the server's private key"):
         folder_of(tmp_path / "f", keys.agreement())
     with pytest.raises(BadSettings, match="not the server's key"):
-        folder_of(tmp_path / "f", keys.agreement(), keys.clients["east"])
+        folder_of(tmp_path / "f", keys.agreement(), keys.sites["east"])
 
 
 def lie(summary: Summary, **changes: FloatArray) -> Message:
@@ -411,12 +414,12 @@ def test_there_is_no_setting_for_another_fusion() -> None:
 def test_a_large_site_does_not_exceed_its_own_quota(most: int) -> None:
     what = agreement(limits=Limits(most_micro_clusters=most))
     rows = np.random.default_rng(0).normal(size=(3000, 2)) * [10.0, 20.0] + [50.0, 120.0]
-    summary, _ = summarize(np.clip(rows, 0.0, 120.0), "east", what.way.task, terms=what.terms)
+    summary, _ = summarize(np.clip(rows, 0.0, 120.0), "east", fusion_of(what).task, terms=what.terms)
     count = len(what.read_summary(summary.to_message()).centroids)
     assert 0.9 * min(most, 100) <= count <= min(most, 100)
 
 
-def test_a_client_in_other_units_is_left_out_and_named() -> None:
+def test_a_site_in_other_units_is_left_out_and_named() -> None:
     what = agreement(columns=(Column(name="age"), Column(name="pressure")))
     summaries = [summary_of(number, name, what)[0] for number, name in enumerate(NAMES)]
     odd = summaries[2]
@@ -424,11 +427,11 @@ def test_a_client_in_other_units_is_left_out_and_named() -> None:
     assert odd.shape is not None
     moments = type(odd.moments)(odd.moments.count, odd.moments.mean * 1e6, odd.moments.squares * 1e12)
     summaries[2] = Summary("south", odd.centroids * 1e6, odd.mass, odd.shape * 1e12, moments, odd.smallest, odd.terms)
-    delivered: list[Model] = []
-    _, left_out = fuse_files(summaries, what, 3, delivered.append)
+    result = fuse_admitted(summaries, what, 3)
+    left_out = result.left_out
     assert list(left_out) == ["south"]
-    assert "times as far as the median client's" in left_out["south"]
-    assert delivered[0].clients == ("east", "north", "west")
+    assert "times as far as the median site's" in left_out["south"]
+    assert result.model.sites == ("east", "north", "west")
 
 
 def cannot(patch: pytest.MonkeyPatch, method: str, names: str, number: int) -> None:
@@ -532,7 +535,7 @@ def test_a_message_that_replaces_another_while_that_is_read_is_not_lost(
         return content
 
     with monkeypatch.context() as patch:
-        patch.setattr("goldfc.byfile.folder.read_message", read_and_replace)
+        patch.setattr("goldfc.server.folder.read_message", read_and_replace)
         (event,) = take(folder)
     assert event.outcome == "waiting"
     assert "it was replaced; it is looked at again" in event.sentence

@@ -15,18 +15,18 @@ from click.testing import CliRunner
 
 from goldfc import Model
 from goldfc._types import FloatArray
-from goldfc.byfile.describe import describe
-from goldfc.byfile.report import write_model_report
-from goldfc.byfile.site import label_rows, lines_text, spread_out
 from goldfc.cli import main
 from goldfc.errors import BadMessage
 from goldfc.learning.levels import Levels
 from goldfc.learning.micro_clusters import form_of_shape
 from goldfc.learning.moments import Moments
 from goldfc.learning.proposal import Candidate, Proposal
-from goldfc.protocol.message import Prototypes
-from goldfc.protocol.terms import LARGEST_TOLD, Column, Terms
-from goldfc.protocol.wire import decode, encode
+from goldfc.message.columns import LARGEST_TOLD, Column, Terms
+from goldfc.message.model import Prototypes
+from goldfc.message.wire import decode, encode
+from goldfc.report.describe import describe
+from goldfc.report.model_page import write_model_report
+from goldfc.site.labels import label_rows, lines_text, spread_out
 
 ANY = np.array(
     [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, 5e-324, 1e-300, -1e-200, 1e-160, 1e-100, 1e15, 1e50, 1e99, 1e100, -1e100]
@@ -89,7 +89,7 @@ def model(rng: Chance) -> Model:
         mass=positive(rng, count, 1e15),
         covariance=whole,
         reach=positive(rng, count, 1e100) * rng.integers(2),
-        clients=tuple(f"site-{n}" for n in range(len(micro))),
+        sites=tuple(f"site-{n}" for n in range(len(micro))),
         micro_counts=tuple(micro.tolist()),
         micro_labels=rng.integers(count, size=micro.sum()),
         micro_certainty=rng.random(micro.sum()),
@@ -159,7 +159,7 @@ ORDINARY = Model(
     mass=np.ones(2),
     covariance=np.ones(1),
     reach=np.ones(2),
-    clients=("north",),
+    sites=("north",),
     micro_counts=(3,),
     micro_labels=np.array([0, 1, 0]),
     micro_certainty=np.ones(3),

@@ -10,12 +10,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from goldfc import OneShot, Summary, fuse, summarize
 from goldfc._types import FloatArray
-from goldfc.byfile.influence import LeftOut, adjusted_rand_index, leave_one_out
 from goldfc.errors import BadMessage
-from goldfc.protocol.federation import generator
+from goldfc.message.task import Task
+from goldfc.randomness import generator
+from goldfc.server.influence import LeftOut, adjusted_rand_index, leave_one_out
 from strategies import blobs, seeds
 
-WAY = OneShot(smallest=5, rows_each=8, starts=3)
+WAY = OneShot(Task(smallest=5, rows_each=8), starts=3)
 RNG_OF: Callable[[], np.random.Generator] = lambda: generator(0, "server")  # noqa: E731
 
 
@@ -40,7 +41,7 @@ def test_agreement_by_mass_is_that_of_rows_repeated(n_labels: int, seed: int) ->
 def test_who_has_nothing_of_his_own_changes_nothing() -> None:
     rows, _ = blobs(3, 360, 3, seed=0)
     left_out = left_out_of(summaries_of(*np.split(rows, 4)), 3)
-    assert [without.client for without in left_out] == ["a", "b", "c", "d"]
+    assert [without.site for without in left_out] == ["a", "b", "c", "d"]
     for without in left_out:
         assert without.agreement == pytest.approx(1.0)
         assert without.clusters == 3
@@ -50,7 +51,7 @@ def test_the_result_hangs_on_the_only_site_that_has_a_cluster() -> None:
     rows, truth = blobs(4, 960, 3, seed=1)
     common = np.split(rows[truth < 3], 4)
     left_out = left_out_of(summaries_of(*common[:3], np.vstack([common[3], rows[truth == 3]])), 4)
-    assert min(left_out, key=lambda without: without.agreement).client == "d"
+    assert min(left_out, key=lambda without: without.agreement).site == "d"
     assert left_out[3].agreement < 0.95 < left_out[0].agreement
 
 
@@ -76,5 +77,5 @@ def test_the_summaries_must_be_those_of_the_model() -> None:
     with pytest.raises(BadMessage, match="'d' took no part"):
         next(leave_one_out(summaries, 3, WAY, RNG_OF, model))
     other = summarize(rows[:90] + 1.0, "a", WAY.task)[0]
-    with pytest.raises(BadMessage, match="another summary of client 'a'"):
+    with pytest.raises(BadMessage, match="another summary of site 'a'"):
         next(leave_one_out([other, *summaries[1:3]], 3, WAY, RNG_OF, model))

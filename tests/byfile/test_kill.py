@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goldfc.byfile.folder import Folder
+from goldfc.server.folder import Folder
 from sites import agreement, bodies, write_agreement
 
 NAMES = tuple(f"site-{number:02}" for number in range(12))

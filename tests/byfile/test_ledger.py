@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldfc._types import FloatArray
-from goldfc.byfile import ledger
-from goldfc.byfile.digests import Key, open_kept, siphash
-from goldfc.byfile.ledger import Ledger
-from goldfc.byfile.policy import Policy, read_policy
-from goldfc.byfile.site import Draft, draft_summary, send
-from goldfc.byfile.tables import as_table, read_raw
+from goldfc.agreement import Agreement, Server
 from goldfc.cli import main
 from goldfc.errors import AuditRefused, BadSettings
-from goldfc.protocol.agreement import Agreement, Server
+from goldfc.site import ledger
+from goldfc.site.digests import Key, open_kept, siphash
+from goldfc.site.ledger import Ledger
+from goldfc.site.policy import Policy, read_policy
+from goldfc.site.send import Draft, draft_summary, send
+from goldfc.site.table.cells import as_table, read_raw
 from sites import Keys, agreement, write_policy
 
 NAMES = ("age", "pressure", "weight", "ill")
@@ -60,19 +60,19 @@ def table_of(n_rows: int, seed: int = 0, start: int = 0) -> Given:
     return Given(dict(zip(NAMES, rows[start:].T, strict=True)))
 
 
-def draft(given: Given, data: Path, client: str = "east", **changes: object) -> Draft:
+def draft(given: Given, data: Path, site: str = "east", **changes: object) -> Draft:
     what = given.agreement.model_copy(update=changes)
     person = read_policy(data).person
-    return draft_summary(as_table(read_raw(data), what.columns, person_column=person), client, what, data)
+    return draft_summary(as_table(read_raw(data), what.columns, person_column=person), site, what, data)
 
 
-def sent(given: Given, data: Path, client: str = "east", **changes: object) -> bytes:
-    made = draft(given, given.write(data), client, **changes)
+def sent(given: Given, data: Path, site: str = "east", **changes: object) -> bytes:
+    made = draft(given, given.write(data), site, **changes)
     return send(made, given.agreement.model_copy(update=changes), data, None, key=None, accept_risk=True)
 
 
-def refusals(given: Given, data: Path, client: str = "east", **changes: object) -> list[str]:
-    return [failure.name for failure in draft(given, given.write(data), client, **changes).audit.failures]
+def refusals(given: Given, data: Path, site: str = "east", **changes: object) -> list[str]:
+    return [failure.name for failure in draft(given, given.write(data), site, **changes).audit.failures]
 
 
 def test_the_keyed_digest_is_siphash() -> None:
@@ -173,13 +173,13 @@ def test_the_very_same_message_is_sent_again_byte_for_byte(tmp_path: Path) -> No
     letters = set()
     for _ in range(3):
         made = draft_summary(as_table(read_raw(data), what.columns), "east", what, data)
-        letters.add(send(made, what, data, None, key=keys.clients["east"]))
+        letters.add(send(made, what, data, None, key=keys.sites["east"]))
     assert len(letters) == 1
     events = [json.loads(line)["event"] for line in (tmp_path / ".goldfc" / "ledger.jsonl").read_text().splitlines()]
     assert events == ["sent", "sent again", "sent again"]
     other = what.model_copy(update={"server": Server(key=Keys.new().server.public.text)})
     made = draft_summary(as_table(read_raw(data), what.columns), "east", other, data)
-    assert send(made, other, data, None, key=keys.clients["east"]) not in letters  # sealed for somebody else
+    assert send(made, other, data, None, key=keys.sites["east"]) not in letters  # sealed for somebody else
 
 
 def test_rounds_of_the_same_people_are_counted_and_end(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def later(monkeypatch: pytest.MonkeyPatch, **ago: float) -> None:
             return datetime.now(UTC) + timedelta(**ago)
 
     monkeypatch.setattr(ledger, "datetime", Clock)
-    monkeypatch.setattr("goldfc.byfile.site.datetime", Clock)
+    monkeypatch.setattr("goldfc.site.send.datetime", Clock)
 
 
 def test_old_messages_do_not_count_and_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,11 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 from goldfc import Model, OneShotClustering, label
 from goldfc._types import FloatArray, IntArray
-from goldfc.byfile.tables import as_table, read_raw
+from goldfc.agreement import read_agreement
 from goldfc.cli import main
-from goldfc.protocol.agreement import read_agreement
-from goldfc.protocol.label import is_far
-from goldfc.protocol.wire import decode
+from goldfc.message.wire import decode
+from goldfc.site.label import is_far
+from goldfc.site.table.cells import as_table, read_raw
 from pages import text_of
 from sites import write_policy
 

@@ -11,18 +11,27 @@ from sklearn.datasets import make_moons
 
 from goldfc import Model, OneShot, Summary, fuse, summarize
 from goldfc._types import FloatArray
-from goldfc.byfile.influence import LeftOut
-from goldfc.byfile.report import MOST_TRAITS, Feature, Support, features_of, most_special, overall, write_model_report
 from goldfc.errors import BadMessage
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.proposal import Candidate, Proposal
-from goldfc.protocol.federation import generator
-from goldfc.protocol.message import Message
-from goldfc.protocol.paper import TASK, GoldClient, fuse_gold
-from goldfc.protocol.terms import Column, Terms
+from goldfc.message.columns import Column, Terms
+from goldfc.message.task import Task
+from goldfc.randomness import generator
+from goldfc.report.model_page import (
+    MOST_TRAITS,
+    Feature,
+    Support,
+    features_of,
+    most_special,
+    overall,
+    write_model_report,
+)
+from goldfc.server.gold import Gold
+from goldfc.server.influence import LeftOut
+from goldfc.site.gold import GoldSite
 from pages import addresses_in, tags_of, text_of
 
-WAY = OneShot(smallest=5, rows_each=8, starts=3)
+WAY = OneShot(Task(smallest=5, rows_each=8), starts=3)
 TERMS = Terms(
     federation="heart-study",
     round=3,
@@ -216,7 +225,7 @@ def test_what_only_one_site_has_is_flagged(model: Model, path: Path) -> None:
 
 def test_rows_are_told_where_all_sites_tell_them(model: Model, summaries: list[Summary], path: Path) -> None:
     rows = np.concatenate(
-        [summary.mass for summary in sorted(summaries, key=lambda s: s.client) if summary.mass is not None]
+        [summary.mass for summary in sorted(summaries, key=lambda s: s.site) if summary.mass is not None]
     )
     cards = cards_of(page_of(model, path, summaries))
     for number, card in enumerate(cards):
@@ -229,11 +238,11 @@ def test_rows_are_told_where_all_sites_tell_them(model: Model, summaries: list[S
 
 def test_the_table_of_sites_adds_up(model: Model, summaries: list[Summary]) -> None:
     support = Support.of(model, [*summaries[:3], replace_mass(summaries[3])])
-    assert support.clients == ("city", "clinic", "rural", "st-mary")
+    assert support.sites == ("city", "clinic", "rural", "st-mary")
     assert support.micro.sum(axis=1).tolist() == list(model.micro_counts)
     assert support.micro.sum(axis=0).tolist() == np.bincount(model.micro_labels).tolist()
     assert [None if rows is None else int(rows.sum()) for rows in support.rows] == [
-        None if summary.client == "clinic" else summary.rows for summary in sorted(summaries, key=lambda s: s.client)
+        None if summary.site == "clinic" else summary.rows for summary in sorted(summaries, key=lambda s: s.site)
     ]
     assert support.all_rows is None
 
@@ -276,7 +285,7 @@ def test_the_page_says_what_the_model_tells(model: Model, summaries: list[Summar
 
 def test_summaries_that_were_not_fused_are_refused(model: Model, summaries: list[Summary], path: Path) -> None:
     assert summaries[0].mass is not None
-    with pytest.raises(BadMessage, match="another summary of client 'city'"):
+    with pytest.raises(BadMessage, match="another summary of site 'city'"):
         write_model_report(model, path, [replace(summaries[0], mass=summaries[0].mass[::-1])])
     assert not path.exists()
 
@@ -285,11 +294,11 @@ def test_columns_without_names_are_counted(path: Path) -> None:
     rows, way = patients((0, 1, 2), 100, seed=0), OneShot(starts=3)
     sent = [summarize(rows[n::2], "ab"[n], way.task)[0] for n in range(2)]
     learning = Learning()
-    asked = Message(TASK, facts=vars(learning))
-    clients = [GoldClient("ab"[n], rows[n::2], generator(n)) for n in range(2)]
-    answers = [client.answer(asked) for client in clients]
+    asked = Gold(learning).task.to_message()
+    sites = [GoldSite("ab"[n], rows[n::2], generator(n)) for n in range(2)]
+    answers = [site.answer(asked) for site in sites]
     papers = [Summary.from_message(answer) for answer in answers if answer is not None]
-    for model in (fuse(sent, 2, way, generator(0)), fuse_gold(papers, 2, learning, generator(0))):
+    for model in (fuse(sent, 2, way, generator(0)), fuse(papers, 2, Gold(learning), generator(0))):
         page = page_of(model, path)
         assert "column 1" in page
         assert "column 5" in section(page, "features")

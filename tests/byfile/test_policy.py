@@ -8,14 +8,15 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldfc.byfile.policy import MOST_BYTES, Policy, parse_policy, read_policy
-from goldfc.byfile.site import draft_summary, send
-from goldfc.byfile.stream import open_table
-from goldfc.byfile.tables import Raw, Table, as_table, person_digests, read_raw
+from goldfc.agreement import Agreement
 from goldfc.cli import main
 from goldfc.errors import BadRows, BadSettings, PolicyRefused
-from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.client import summarize
+from goldfc.server.one_shot import fusion_of
+from goldfc.site.policy import MOST_BYTES, Policy, parse_policy, read_policy
+from goldfc.site.send import draft_summary, send
+from goldfc.site.summarize import summarize
+from goldfc.site.table.cells import Raw, Table, as_table, person_digests, read_raw
+from goldfc.site.table.table import open_table
 from sites import agreement, rows_of, write_agreement, write_policy
 
 
@@ -62,7 +63,7 @@ def test_the_larger_smallest_holds(agreed: int, own: int, plain: bool) -> None:
     what = agreement(smallest=agreed, privacy="plain" if plain else "suppressed")
     task = Policy(smallest=own).tightened(what)
     assert task.smallest == max(1 if plain else agreed, own)
-    assert task.rows_each >= what.way.task.rows_each
+    assert task.rows_each >= fusion_of(what).task.rows_each
 
 
 def test_what_leaves_has_the_larger_smallest_and_the_coarser_steps(tmp_path: Path) -> None:
@@ -83,12 +84,12 @@ def test_a_column_that_never_leaves_is_refused(tmp_path: Path) -> None:
 
 
 def test_fewer_sites_than_the_policy_wants_are_refused(tmp_path: Path) -> None:
-    data, two = site(tmp_path / "a"), agreement(limits={"least_clients": 2})
-    assert agreement().limits.least_clients == 3
+    data, two = site(tmp_path / "a"), agreement(limits={"least_sites": 2})
+    assert agreement().limits.least_sites == 3
     with pytest.raises(PolicyRefused, match="content with 2 sites, and this site's policy wants at least 3"):
         draft_summary(table_of(data, two), "east", two, data)
     write_policy(data.parent, "least_sites = 2")
-    assert draft_summary(table_of(data, two), "east", two, data).summary.client == "east"
+    assert draft_summary(table_of(data, two), "east", two, data).summary.site == "east"
 
 
 def test_a_persons_column_cannot_be_learned_from(tmp_path: Path) -> None:
@@ -155,8 +156,8 @@ def test_the_fingerprint_is_of_what_it_says_not_of_how_it_is_written() -> None:
 def test_rows_have_the_number_of_their_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     data, what = site(tmp_path / "a", whose=True), agreement()
     if large:
-        monkeypatch.setattr("goldfc.byfile.stream.LARGEST_IN_MEMORY", 10)
-        monkeypatch.setattr("goldfc.byfile.stream.BLOCK", 97)
+        monkeypatch.setattr("goldfc.site.table.table.LARGEST_IN_MEMORY", 10)
+        monkeypatch.setattr("goldfc.site.table.table.BLOCK", 97)
     with open_table(data, what.columns, person_column="who") as table:
         assert isinstance(table, Table) is not large
         people = table.people
@@ -192,8 +193,8 @@ def test_a_missing_column_or_name_of_people_is_an_error(
 ) -> None:
     data, what = site(tmp_path / "a", whose=True), agreement()
     if large:
-        monkeypatch.setattr("goldfc.byfile.stream.LARGEST_IN_MEMORY", 10)
-        monkeypatch.setattr("goldfc.byfile.stream.BLOCK", 97)
+        monkeypatch.setattr("goldfc.site.table.table.LARGEST_IN_MEMORY", 10)
+        monkeypatch.setattr("goldfc.site.table.table.BLOCK", 97)
     with (
         pytest.raises(BadRows, match="There is no column 'patient', which is to say whose a row is; the file has"),
         open_table(data, what.columns, person_column="patient"),

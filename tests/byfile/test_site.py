@@ -11,25 +11,17 @@ import numpy as np
 import pytest
 
 from goldfc import Model, label
-from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.memory import check_unsigned, remember, remembered
-from goldfc.byfile.ondisk import Scratch
-from goldfc.byfile.site import (
-    LABEL_COLUMNS,
-    Labels,
-    draft_summary,
-    label_table,
-    lines_text,
-    open_model,
-    send,
-    write_labels,
-)
-from goldfc.byfile.tables import Table, as_table, read_raw
+from goldfc.agreement import Agreement
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
-from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.label import is_far
-from goldfc.protocol.message import Summary
-from goldfc.protocol.wire import decode, encode
+from goldfc.message.summary import Summary
+from goldfc.message.wire import decode, encode
+from goldfc.server.round import fuse_admitted
+from goldfc.site.label import is_far
+from goldfc.site.labels import LABEL_COLUMNS, Labels, label_table, lines_text, write_labels
+from goldfc.site.seals import check_unsigned, remember, remembered
+from goldfc.site.send import draft_summary, open_model, send
+from goldfc.site.table.cells import Table, as_table, read_raw
+from goldfc.site.table.scratch import Scratch
 from sites import NAMES, Keys, agreement, rows_of
 
 
@@ -56,7 +48,7 @@ def sent_from(data: Path, name: str, what: Agreement) -> Summary:
 
 def model_from(tmp_path: Path, what: Agreement) -> Model:
     summaries = [sent_from(site(tmp_path / name, number), name, what) for number, name in enumerate(NAMES)]
-    return fuse_files(summaries, what, 3, lambda _: None)[0].model
+    return fuse_admitted(summaries, what, 3).model
 
 
 def test_no_byte_of_a_row_or_a_path_is_in_the_message(tmp_path: Path) -> None:
@@ -140,7 +132,7 @@ def test_the_ledger_says_what_left_from_which_data(tmp_path: Path) -> None:
         sent_from(data, "east", agreement(round=number))
     lines = (tmp_path / "a" / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
     facts = [json.loads(line) for line in lines]
-    assert [(fact["data"], fact["round"], fact["rows"], fact["client"]) for fact in facts] == [
+    assert [(fact["data"], fact["round"], fact["rows"], fact["site"]) for fact in facts] == [
         ("data.csv", 3, 120, "east"),
         ("data.csv", 4, 120, "east"),
     ]
@@ -206,18 +198,18 @@ def test_sealing_takes_the_right_key(tmp_path: Path) -> None:
     draft, out = draft_summary(table_of(data, what), "east", what, data), tmp_path / "a" / "east.summary"
     with pytest.raises(BadSettings, match="name your private key with --key"):
         send(draft, what, data, out, key=None)
-    with pytest.raises(BadSettings, match=r"not the key of client 'east' in federation.toml"):
-        send(draft, what, data, out, key=keys.clients["west"])
+    with pytest.raises(BadSettings, match=r"not the key of site 'east' in federation.toml"):
+        send(draft, what, data, out, key=keys.sites["west"])
     assert not out.exists()
-    assert send(draft, what, data, out, key=keys.clients["east"]).startswith(b"goldfc sealed")
+    assert send(draft, what, data, out, key=keys.sites["east"]).startswith(b"goldfc sealed")
 
 
 def test_a_model_that_nobody_signed_is_refused_where_there_are_keys(tmp_path: Path) -> None:
     keys, what = Keys.new(), agreement()
     body = encode(model_from(tmp_path, what).to_message())
-    assert open_model(body, "global.model", what, "east", None).clients == NAMES
+    assert open_model(body, "global.model", what, "east", None).sites == NAMES
     with pytest.raises(BadMessage, match=r"global.model: it is not in an envelope, but federation.toml has keys"):
-        open_model(body, "global.model", keys.agreement(), "east", keys.clients["east"])
+        open_model(body, "global.model", keys.agreement(), "east", keys.sites["east"])
     with pytest.raises(
         BadMessage, match=r"global.model does not fit federation.toml: it is of round 3, not of round 4"
     ):

@@ -15,18 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldfc import label
-from goldfc.byfile import digests, stream
-from goldfc.byfile.blocks import blocks_in, read_raw
-from goldfc.byfile.digests import Key, Looked, count_twins, difference, digest_of_cells, open_kept, write_kept
-from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.ondisk import Scratch
-from goldfc.byfile.site import draft_summary, labels_of, send, write_labels
-from goldfc.byfile.stream import Streamed, open_table
-from goldfc.byfile.tables import Table, as_table
 from goldfc.errors import BadRows, BadSettings
-from goldfc.protocol.rows import InMemory
-from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import decode, write_durably
+from goldfc.files import write_durably
+from goldfc.learning.rows import InMemory
+from goldfc.message.columns import Column
+from goldfc.message.wire import decode
+from goldfc.server.round import fuse_admitted
+from goldfc.site import digests
+from goldfc.site.digests import Key, Looked, count_twins, difference, digest_of_cells, open_kept, write_kept
+from goldfc.site.labels import labels_of, write_labels
+from goldfc.site.send import draft_summary, send
+from goldfc.site.table import table as stream
+from goldfc.site.table.cells import Table, as_table
+from goldfc.site.table.readers import blocks_in, read_raw
+from goldfc.site.table.scratch import Scratch
+from goldfc.site.table.table import Streamed, open_table
 from goldfc_bench.stream import write_table
 from sites import agreement
 
@@ -294,7 +297,7 @@ def test_what_is_kept_is_a_file_of_safetensors(tmp_path: Path) -> None:
     digests = digest_of_cells(rows, rows.min(axis=0), rows.max(axis=0), Key.of(SECRET, b"cells"))
     np.testing.assert_array_equal(arrays["cells"], digests)
     with open_kept(kept) as found:
-        assert found.facts["client"] == "east"
+        assert found.facts["site"] == "east"
         np.testing.assert_array_equal(np.concatenate(list(found.blocks())), arrays["cells"])
         assert len(found) == 90
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -316,7 +319,7 @@ def test_rows_that_came_and_went_are_counted_in_blocks(
     counts = {value: after.count(value) - before.count(value) for value in {*before, *after}}
     came, went = sum(max(c, 0) for c in counts.values()), sum(max(-c, 0) for c in counts.values())
     path = tmp_path_factory.mktemp("kept") / "x.rows"
-    write_kept(path, old, SECRET, {"client": "a", "sent": "2027-01-01T00:00:00+00:00", "sha256": "", "to": ""})
+    write_kept(path, old, SECRET, {"site": "a", "sent": "2027-01-01T00:00:00+00:00", "sha256": "", "to": ""})
     with pytest.MonkeyPatch.context() as patch, open_kept(path) as kept:
         patch.setattr(digests, "MOST_READ", at_a_time)
         found = difference(kept, new, SECRET)
@@ -332,11 +335,11 @@ def test_rows_that_came_and_went_are_counted_in_blocks(
 def test_a_large_table_gets_the_same_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, id_column: str | None
 ) -> None:
-    what = agreement(columns=COLUMNS, missing="drop", limits={"least_clients": 2})
+    what = agreement(columns=COLUMNS, missing="drop", limits={"least_sites": 2})
     data = file_with(tmp_path, re.sub(*GAP, TEXT))
     body = decode(message_of(data, "east")[0])
     other = what.read_summary(decode(message_of(file_with(tmp_path / "b", TEXT.replace("1", "2")), "west")[0]))
-    model = fuse_files([what.read_summary(body), other], what, 3, lambda _: None)[0].model
+    model = fuse_admitted([what.read_summary(body), other], what, 3).model
     lines = re.sub(*GAP, TEXT).splitlines()
     # Some rows stand elsewhere, some are new, and one is there twice.
     data.write_text("\n".join([HEADER, *lines[20:], *lines[1:20], lines_of(3, seed=9)[0], lines[4]]), encoding="utf-8")
@@ -383,7 +386,7 @@ SLEEPS = """
 import sys, time
 from pathlib import Path
 from goldfc.byfile import stream
-from goldfc.protocol.terms import Column
+from goldfc.message.columns import Column
 stream.LARGEST_IN_MEMORY = 10
 with stream.open_table(Path(sys.argv[1]), [Column(name="age")]) as table:
     print(table.rows.shape[0], flush=True)

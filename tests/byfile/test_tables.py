@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goldfc.byfile.tables import as_table, guess_columns, read_raw
 from goldfc.errors import BadRows, BadSettings
-from goldfc.protocol.terms import Column
+from goldfc.message.columns import Column
+from goldfc.site.init import guess_columns
+from goldfc.site.table.cells import as_table, read_raw
 
 AGE = Column(name="age", unit="years", range=(0.0, 120.0))
 SMOKER = Column(name="smoker", kind="boolean")

@@ -30,33 +30,33 @@ def _log(weights: FloatArray) -> FloatArray:
 # --- lambda ---
 
 
-def test_identical_clients_have_degree_zero() -> None:
+def test_identical_sites_have_degree_zero() -> None:
     assert non_icd_degree([_gauss(0), _gauss(0), _gauss(0)]) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_clients_far_apart_have_degree_one() -> None:
+def test_sites_far_apart_have_degree_one() -> None:
     assert non_icd_degree([_gauss(0), _gauss(1, shift=1e3), _gauss(2, shift=-1e3)]) == pytest.approx(1.0)
 
 
-def test_the_degree_grows_as_clients_move_apart() -> None:
+def test_the_degree_grows_as_sites_move_apart() -> None:
     degrees = [non_icd_degree([_gauss(0), _gauss(1, shift=shift)]) for shift in (0.0, 0.5, 1.0, 2.0, 4.0)]
     assert degrees == sorted(degrees)
 
 
-def test_the_order_of_clients_does_not_change_the_degree() -> None:
-    clients = [_gauss(seed, shift=seed / 2) for seed in range(4)]
-    assert non_icd_degree(clients[::-1]) == pytest.approx(non_icd_degree(clients))
+def test_the_order_of_sites_does_not_change_the_degree() -> None:
+    sites = [_gauss(seed, shift=seed / 2) for seed in range(4)]
+    assert non_icd_degree(sites[::-1]) == pytest.approx(non_icd_degree(sites))
 
 
 def test_the_order_of_rows_does_not_change_the_degree() -> None:
-    clients = [_gauss(seed, shift=seed / 2) for seed in range(3)]
-    assert non_icd_degree([rows[::-1] for rows in clients]) == pytest.approx(non_icd_degree(clients))
+    sites = [_gauss(seed, shift=seed / 2) for seed in range(3)]
+    assert non_icd_degree([rows[::-1] for rows in sites]) == pytest.approx(non_icd_degree(sites))
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_the_unit_of_measurement_does_not_change_the_degree(scale: float) -> None:
-    clients = [_gauss(seed, shift=seed / 2) for seed in range(3)]
-    assert non_icd_degree([scale * rows for rows in clients]) == pytest.approx(non_icd_degree(clients))
+    sites = [_gauss(seed, shift=seed / 2) for seed in range(3)]
+    assert non_icd_degree([scale * rows for rows in sites]) == pytest.approx(non_icd_degree(sites))
 
 
 def test_the_degree_is_the_mean_over_pairs() -> None:
@@ -71,12 +71,12 @@ def test_the_degree_is_the_mean_over_pairs() -> None:
         max_size=4,
     )
 )
-def test_the_degree_is_in_the_unit_interval(clients: list[FloatArray]) -> None:
-    assert 0.0 <= non_icd_degree(clients) <= 1.0
+def test_the_degree_is_in_the_unit_interval(sites: list[FloatArray]) -> None:
+    assert 0.0 <= non_icd_degree(sites) <= 1.0
 
 
 @pytest.mark.parametrize(
-    "clients",
+    "sites",
     [
         pytest.param([np.zeros((1, 2)), np.ones((1, 2))], id="one row each"),
         pytest.param([np.zeros((5, 2)), np.zeros((3, 2))], id="nothing varies"),
@@ -87,23 +87,23 @@ def test_the_degree_is_in_the_unit_interval(clients: list[FloatArray]) -> None:
         pytest.param([_gauss(0) * 1e-9, _gauss(1) + 1e9], id="scales far apart"),
     ],
 )
-def test_degenerate_clients_have_a_degree(clients: list[FloatArray]) -> None:
-    assert 0.0 <= non_icd_degree(clients) <= 1.0
+def test_degenerate_sites_have_a_degree(sites: list[FloatArray]) -> None:
+    assert 0.0 <= non_icd_degree(sites) <= 1.0
 
 
 def test_memory_is_bounded_without_changing_the_degree(monkeypatch: pytest.MonkeyPatch) -> None:
-    clients = [_gauss(seed, shift=seed / 2) for seed in range(3)]
-    at_once = non_icd_degree(clients)
+    sites = [_gauss(seed, shift=seed / 2) for seed in range(3)]
+    at_once = non_icd_degree(sites)
     monkeypatch.setattr(degree, "CHUNK", 70)
-    assert non_icd_degree(clients) == pytest.approx(at_once)
+    assert non_icd_degree(sites) == pytest.approx(at_once)
 
 
-def test_one_client_alone_is_refused() -> None:
+def test_one_site_alone_is_refused() -> None:
     with pytest.raises(BadSettings, match="at least 2"):
         non_icd_degree([_gauss(0)])
 
 
-def test_a_client_without_rows_is_refused() -> None:
+def test_a_site_without_rows_is_refused() -> None:
     with pytest.raises(BadRows, match="without rows"):
         non_icd_degree([_gauss(0), np.empty((0, 3))])
 

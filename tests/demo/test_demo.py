@@ -12,9 +12,9 @@ import pytest
 from goldfc.cli.demo import demo_sentences
 from goldfc.demo.report import cards, png, write_report
 from goldfc.demo.run import UNSURE, Demo, means_by_cluster, run_demo
-from goldfc.drawings import COLOURS, draw_curve
 from goldfc.learning.judge import KINDS
 from goldfc.learning.proposal import Candidate, Proposal
+from goldfc.report.drawings import COLOURS, draw_curve
 from pages import addresses_in, tags_of, text_of
 
 

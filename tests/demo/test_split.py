@@ -37,7 +37,7 @@ def _one_class() -> ClassRows:
 # --- The five steps ---
 
 
-def test_step_1_a_client_sees_one_class_to_all_of_them() -> None:
+def test_step_1_a_site_sees_one_class_to_all_of_them() -> None:
     rng = _rng(0)
     assert {draw_class_count(4, rng) for _ in range(200)} == {1, 2, 3, 4}
 
@@ -117,29 +117,29 @@ def test_step_5_samples_a_quarter_to_three_quarters_without_replacement(n_rows: 
         assert set(sample.tolist()) <= set(pool.tolist())
 
 
-# --- Clients ---
+# --- Sites ---
 
 
-def test_clients_hold_rows_in_ascending_order_and_none_twice() -> None:
+def test_sites_hold_rows_in_ascending_order_and_none_twice() -> None:
     for rows in simulate(IRIS.X, IRIS.y, 50, _rng(0)):
         assert len(rows) >= 1
         assert (np.diff(rows) > 0).all()
 
 
-def test_clients_see_one_class_to_all_of_them_and_some_see_each_number() -> None:
+def test_sites_see_one_class_to_all_of_them_and_some_see_each_number() -> None:
     seen = {len(np.unique(IRIS.y[rows])) for rows in simulate(IRIS.X, IRIS.y, 100, _rng(0))}
     assert seen == {1, 2, 3}
 
 
-def test_the_same_seed_gives_the_same_clients() -> None:
+def test_the_same_seed_gives_the_same_sites() -> None:
     assert _equal(simulate(IRIS.X, IRIS.y, 8, _rng(5)), simulate(IRIS.X, IRIS.y, 8, _rng(5)))
 
 
-def test_another_seed_gives_other_clients() -> None:
+def test_another_seed_gives_other_sites() -> None:
     assert not _equal(simulate(IRIS.X, IRIS.y, 8, _rng(5)), simulate(IRIS.X, IRIS.y, 8, _rng(6)))
 
 
-def test_a_client_does_not_depend_on_how_many_there_are() -> None:
+def test_a_site_does_not_depend_on_how_many_there_are() -> None:
     assert _equal(simulate(IRIS.X, IRIS.y, 4, _rng(5)), simulate(IRIS.X, IRIS.y, 40, _rng(5))[:4])
 
 
@@ -174,10 +174,10 @@ def test_one_subcluster_at_most_means_whole_classes() -> None:
         assert pool / 4 <= len(rows) <= 3 * pool / 4
 
 
-@pytest.mark.parametrize(("n_clients", "max_subclusters"), [(0, 10), (8, 0)])
-def test_no_clients_and_no_subclusters_are_refused(n_clients: int, max_subclusters: int) -> None:
+@pytest.mark.parametrize(("n_sites", "max_subclusters"), [(0, 10), (8, 0)])
+def test_no_sites_and_no_subclusters_are_refused(n_sites: int, max_subclusters: int) -> None:
     with pytest.raises(BadSettings, match="at least 1"):
-        simulate(IRIS.X, IRIS.y, n_clients, _rng(0), max_subclusters=max_subclusters)
+        simulate(IRIS.X, IRIS.y, n_sites, _rng(0), max_subclusters=max_subclusters)
 
 
 # --- Splits ---
@@ -186,15 +186,15 @@ def test_no_clients_and_no_subclusters_are_refused(n_clients: int, max_subcluste
 def test_a_simulated_split_points_into_its_data_set() -> None:
     split = simulate_split(IRIS, 6, _rng(0))
     assert split.dataset == "iris"
-    assert split.n_clients == 6
+    assert split.n_sites == 6
     assert np.array_equal(split.X, IRIS.X[split.row])
     assert np.array_equal(split.y, IRIS.y[split.row])
 
 
-def test_a_split_holds_what_the_clients_hold() -> None:
-    clients = simulate(IRIS.X, IRIS.y, 6, _rng(0))
-    split = as_split(IRIS, clients)
-    assert _equal([split.row[split.client == client] for client in range(6)], clients)
+def test_a_split_holds_what_the_sites_hold() -> None:
+    sites = simulate(IRIS.X, IRIS.y, 6, _rng(0))
+    split = as_split(IRIS, sites)
+    assert _equal([split.row[split.site == site] for site in range(6)], sites)
 
 
 def _equal(some: list[IntArray], others: list[IntArray]) -> bool:

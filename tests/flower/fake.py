@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
 
-from goldfc.flower.client_app import app
+from goldfc.transport.flower.site_app import app
 
 # What a node does with a message: it answers, is silent (None), or raises.
 Node = Callable[[Message], Message | None]

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goldfc.byfile.policy import Policy
-from goldfc.flower.kit import QUIET
-from goldfc.protocol.agreement import Agreement
+from goldfc.agreement import Agreement
+from goldfc.site.policy import Policy
+from goldfc.transport.flower.kit import QUIET
 from sites import rows_of, write_agreement, write_policy
 
 BIN = Path(sys.executable).parent
@@ -194,8 +194,8 @@ def write_site(folder: Path, number: int, what: Agreement, n_rows: int = 120) ->
     """A site's folder: its table, its copy of the federation file, and a policy if the default would refuse that."""
     folder.mkdir(parents=True)
     write_agreement(folder, what)
-    if what.limits.least_clients < Policy().least_sites:
-        write_policy(folder, f"least_sites = {what.limits.least_clients}")
+    if what.limits.least_sites < Policy().least_sites:
+        write_policy(folder, f"least_sites = {what.limits.least_sites}")
     data = folder / "data.csv"
     lines = [",".join(column.name for column in what.columns)]
     lines += [",".join(repr(float(value)) for value in row) for row in rows_of(number, n_rows)]

@@ -13,9 +13,9 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 from flower.loopback import CONNECTION, GOLDFC, Loopback, commands_of, running, until, write_site
 from flower.tls import write_certificates
+from goldfc.agreement import Agreement
 from goldfc.errors import BadSettings
-from goldfc.flower.job import Job, Status
-from goldfc.protocol.agreement import Agreement
+from goldfc.transport.flower.job import Job, Status
 from sites import agreement, write_agreement
 
 NAMES = ("centre", "east", "north", "south", "west")
@@ -33,7 +33,7 @@ def here(tmp_path: Path) -> Iterator[Loopback]:
 def start_site(here: Loopback, name: str, what: Agreement, *options: str) -> None:
     """A site's table and its node."""
     data = write_site(here.folder / name, len(here.processes), what)
-    here.start_node(f"{name}-node", {"data": str(data), "client": name}, *options)
+    here.start_node(f"{name}-node", {"data": str(data), "site": name}, *options)
 
 
 def start_round(here: Loopback, what: Agreement, *options: object, log: str = "federate") -> "subprocess.Popen[bytes]":

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from goldfc.errors import BadSettings
-from goldfc.flower.kit import QUIET, write_kit
+from goldfc.transport.flower.kit import QUIET, write_kit
 from sites import Keys, rows_of, write_agreement
 
 NOBODY = pwd.getpwnam("nobody")
@@ -102,7 +102,7 @@ def test_a_node_is_told_its_name_and_where_its_files_are(place: Path) -> None:
     program(place, "flower-supernode", 'printf "%s\\n" "$@"')
     folder = place / "kit" / "nodes" / "north"
     settings = {"data": "data.csv", "federation": "federation.toml", "labels": "labels/north.labels.csv"}
-    config = 'client="north" ' + " ".join(f'{name}="{folder}/{path}"' for name, path in settings.items())
+    config = 'site="north" ' + " ".join(f'{name}="{folder}/{path}"' for name, path in settings.items())
     told = started(folder / "start-supernode.sh", place).stdout.splitlines()
     assert told[1] == "fl.example.org:443"
     assert told[-1] == config
@@ -137,15 +137,15 @@ WORK = """
 import os, sys
 from pathlib import Path
 from types import SimpleNamespace
-from goldfc.flower import client_app
-from goldfc.flower.records import fingerprint
+from goldfc.flower import site_app
+from goldfc.transport.flower.records import fingerprint
 
 def summarized(folder):
-    settings = {"client": "north", "data": f"{folder}/data.csv", "federation": f"{folder}/federation.toml",
+    settings = {"site": "north", "data": f"{folder}/data.csv", "federation": f"{folder}/federation.toml",
                 "labels": f"{folder}/labels/north.labels.csv", "key": f"{folder}/site.key"}
-    site = client_app.site_of(settings)
+    site = site_app.site_of(settings)
     records = {"goldfc": {"agreement": fingerprint(site.agreement)}}
-    return client_app.summarized(site, SimpleNamespace(content=SimpleNamespace(config_records=records)))
+    return site_app.summarized(site, SimpleNamespace(content=SimpleNamespace(config_records=records)))
 
 rehearsal, folder, uid, gid = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 summarized(rehearsal)  # all modules are loaded then: Python itself may lie where only root can read
@@ -169,7 +169,7 @@ def test_a_node_does_its_work_as_somebody_who_can_only_read_the_table(place: Pat
     write_agreement(node, keys.agreement())
     rows = [",".join(map(repr, row)) for row in rows_of(1).tolist()]
     (node / "data.csv").write_text("\n".join(["age,pressure", *rows]) + "\n", encoding="utf-8")
-    keys.clients["north"].write(node / "site.key")
+    keys.sites["north"].write(node / "site.key")
     for folder in (place / "kit", place / "kit" / "nodes"):
         folder.chmod(0o755)
     shutil.copytree(node, place / "rehearsal")
@@ -194,7 +194,7 @@ import ctypes, sys
 if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE: what MemoryDenyWriteExecute asks for, by Linux itself
     sys.exit(77)
 import numpy as np
-import goldfc.flower.client_app
+import goldfc.transport.flower.site_app
 from goldfc import OneShot, label, summarize, fuse
 way = OneShot(smallest=5, rows_each=8, starts=2)
 rows = np.random.default_rng(0).normal(size=(400, 4))

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from flower.loopback import write_site
 from goldfc.cli import live, main
 from goldfc.errors import GoldError
-from goldfc.flower.job import Job, Status, Trouble
-from goldfc.flower.kit import QUIET
+from goldfc.transport.flower.job import Job, Status, Trouble
+from goldfc.transport.flower.kit import QUIET
 from sites import Keys, agreement, write_agreement
 
 DONE = Status(
@@ -97,7 +97,7 @@ def test_a_person_sees_what_became_of_everybody(pretend: Pretend) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "code"),
-    [("BadMessage", 3), ("TooFewClients", 4), ("BadSettings", 2), ("TooFewMicroClusters", 2), ("GoldError", 1)],
+    [("BadMessage", 3), ("TooFewSites", 4), ("BadSettings", 2), ("TooFewMicroClusters", 2), ("GoldError", 1)],
 )
 def test_a_failed_round_ends_with_the_exit_code_of_its_error(pretend: Pretend, kind: str, code: int) -> None:
     trouble = Trouble(kind=kind, sentence="This is why.")

@@ -1,4 +1,4 @@
-"""The network changes nothing: eight real nodes with the paper's clients end as in one process, bit for bit.
+"""The network changes nothing: eight real nodes with the paper's sites end as in one process, bit for bit.
 
 Certificates, node keys and the SuperLink's settings are those of the deployment kit.
 """
@@ -12,15 +12,15 @@ import pytest
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 from flower.loopback import CONNECTION, GOLDFC, Loopback, running
-from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.site import draft_summary, header_text, label_table, lines_text
-from goldfc.byfile.tables import as_table, read_raw
-from goldfc.flower.kit import write_kit
-from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.audit import WARNINGS
-from goldfc.protocol.message import Model
-from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import encode
+from goldfc.agreement import Agreement
+from goldfc.message.columns import Column
+from goldfc.message.wire import encode
+from goldfc.server.round import fuse_admitted
+from goldfc.site.audit import WARNINGS
+from goldfc.site.labels import header_text, label_table, lines_text
+from goldfc.site.send import draft_summary
+from goldfc.site.table.cells import as_table, read_raw
+from goldfc.transport.flower.kit import write_kit
 from goldfc_bench.cases import split_of
 from needs import needs_splits
 from sites import write_agreement, write_policy
@@ -35,9 +35,9 @@ def agreement_of(dataset: str) -> Agreement:
 
 
 def write_tables(folder: Path, dataset: str, what: Agreement) -> dict[str, Path]:
-    """The rows of the paper's clients, as tables at sites."""
+    """The rows of the paper's sites, as tables at sites."""
     tables = {}
-    for name, rows in zip(NAMES, split_of(f"{dataset}-raw", "paper").rows_per_client(), strict=True):
+    for name, rows in zip(NAMES, split_of(f"{dataset}-raw", "paper").rows_per_site(), strict=True):
         data = folder / name / "data.csv"
         data.parent.mkdir(parents=True)
         write_agreement(data.parent, what)
@@ -51,15 +51,15 @@ def write_tables(folder: Path, dataset: str, what: Agreement) -> dict[str, Path]
 
 def in_one_process(tables: dict[str, Path], what: Agreement, n_clusters: int) -> tuple[bytes, dict[str, str]]:
     """The model and everybody's labels, without a network."""
-    drafts, models = {}, list[Model]()
+    drafts = {}
     for name, data in tables.items():
         drafts[name] = draft_summary(as_table(read_raw(data), what.columns), name, what, data)
-    fuse_files([draft.summary for draft in drafts.values()], what, n_clusters, models.append)
+    model = fuse_admitted([draft.summary for draft in drafts.values()], what, n_clusters).model
     labels = {
-        name: header_text("row") + lines_text(label_table(as_table(read_raw(data), what.columns), models[0]))
+        name: header_text("row") + lines_text(label_table(as_table(read_raw(data), what.columns), model))
         for name, data in tables.items()
     }
-    return encode(models[0].to_message()), labels
+    return encode(model.to_message()), labels
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
         here.start_link(f'root-certificates = "{ca}"')
         here.register(*(kit / "operator" / f"{name}.pub" for name in NAMES))
         for name in NAMES:
-            settings = {"data": str(folder / "sites" / name / "data.csv"), "client": name}
+            settings = {"data": str(folder / "sites" / name / "data.csv"), "site": name}
             key = str(kit / "nodes" / name / "node.key")
             here.start_node(f"{name}-node", settings, "--auth-supernode-private-key", key)
         yield here

@@ -13,9 +13,9 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from flower.fake import real
 from flower.loopback import write_site
-from goldfc.flower.records import SENTENCES, fingerprint
-from goldfc.protocol import audit
-from goldfc.protocol.agreement import Agreement
+from goldfc.agreement import Agreement
+from goldfc.site import audit
+from goldfc.transport.flower.records import SENTENCES, fingerprint
 from sites import agreement, rows_of, write_agreement, write_policy
 
 WHAT = agreement()
@@ -31,7 +31,7 @@ def asked(data: Path, what: Agreement = WHAT, **settings: str | Path | bool) -> 
     """What a node answers: its message, or its refusal."""
     question = Message(RecordDict({"goldfc": ConfigRecord({"agreement": fingerprint(what)})}), 1, "query.summarize")
     question.metadata.__dict__["_message_id"] = "1"
-    reply = real(data=data, client="east", **settings)(question)
+    reply = real(data=data, site="east", **settings)(question)
     assert reply is not None
     record = reply.content.config_records["goldfc"]
     body, refusal = record["body"], record["refusal"]
@@ -125,7 +125,7 @@ def test_all_refusals_that_depend_on_rows_are_one_word(tmp_path: Path) -> None:
 
 
 def test_what_was_agreed_on_is_refused_by_the_policy_in_a_word_of_its_own(tmp_path: Path) -> None:
-    two = agreement(limits={"least_clients": 2})
+    two = agreement(limits={"least_sites": 2})
     data = write_site(tmp_path / "a", 0, two)
     assert asked(data, two)[1] == ""
     (data.parent / "policy.toml").unlink()

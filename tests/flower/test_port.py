@@ -16,21 +16,21 @@ from flwr.serverapp import Grid
 
 from flower.fake import FakeGrid, Node, error, real, records, silent
 from flower.loopback import write_site
-from goldfc.byfile.folder import fuse_files
+from goldfc.agreement import Agreement, Limits, ListedSite
 from goldfc.cli import main
-from goldfc.errors import AuditRefused, BadMessage, BadSettings, GoldError, TooFewClients
-from goldfc.flower import client_app, server_app
-from goldfc.flower.job import Job, Status
-from goldfc.flower.records import SENTENCES, fingerprint
-from goldfc.flower.server_app import run_job
-from goldfc.protocol.agreement import Agreement, Limits, Site
-from goldfc.protocol.audit import WARNINGS
-from goldfc.protocol.message import Model, Summary
-from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import decode, encode
+from goldfc.errors import AuditRefused, BadMessage, BadSettings, GoldError, TooFewSites
+from goldfc.message.columns import Column
+from goldfc.message.summary import Summary
+from goldfc.message.wire import decode, encode
+from goldfc.server.round import fuse_admitted
+from goldfc.site.audit import WARNINGS
+from goldfc.transport.flower import server_app, site_app
+from goldfc.transport.flower.job import Job, Status
+from goldfc.transport.flower.records import SENTENCES, fingerprint
+from goldfc.transport.flower.server_app import run_job
 from sites import NAMES, Keys, agreement, bodies, write_agreement, write_policy
 
-TWO = {"least_clients": 2}
+TWO = {"least_sites": 2}
 WHAT = agreement(limits=TWO)
 
 
@@ -54,9 +54,7 @@ def job_in(folder: Path, what: Agreement, *, expect: int, key: Path | None = Non
 
 def sites_in(folder: Path, what: Agreement = WHAT, names: Sequence[str] = NAMES) -> dict[str, dict[str, str | Path]]:
     """The settings of some sites."""
-    return {
-        name: {"data": write_site(folder / name, number, what), "client": name} for number, name in enumerate(names)
-    }
+    return {name: {"data": write_site(folder / name, number, what), "site": name} for number, name in enumerate(names)}
 
 
 def nodes_of(sites: dict[str, dict[str, str | Path]]) -> list[Node]:
@@ -78,18 +76,16 @@ def round_of(folder: Path, nodes: Sequence[Node], what: Agreement = WHAT) -> Sta
     result = run_job(grid, job_in(folder, what, expect=len(grid.nodes)))
     status = status_in(folder)
     assert status.state == "done"
-    assert status.took_part == result.model.clients
+    assert status.took_part == result.model.sites
     assert status.labelled == status.took_part
     return status
 
 
 def by_file(folder: Path, what: Agreement, n_clusters: int | None = 3) -> bytes:
-    """The model that `fuse_files` makes of what the server kept."""
-    found: list[Model] = []
+    """The model that `fuse_admitted` makes of what the server kept."""
     kept = sorted((folder / "server" / "accepted").glob("*.summary"))
     summaries = [Summary.from_message(decode(path.read_bytes())) for path in kept]
-    fuse_files(summaries, what, n_clusters, found.append)
-    return encode(found[0].to_message())
+    return encode(fuse_admitted(summaries, what, n_clusters).model.to_message())
 
 
 def command(*words: object) -> None:
@@ -132,7 +128,7 @@ def test_a_mixed_table_ends_as_by_files_too(tmp_path: Path, n_clusters: int | No
             data.write_text(table, encoding="utf-8")
     job = job_in(tmp_path, what, expect=4).model_copy(update={"clusters": n_clusters})
     job.write(job.file)
-    run_job(grid_of([real(data=data, client=name) for name, data in sites.items()]), job)
+    run_job(grid_of([real(data=data, site=name) for name, data in sites.items()]), job)
     assert (tmp_path / "server" / "global.model").read_bytes() == by_file(tmp_path, what, n_clusters)
     for name in NAMES:
         data = files / name / "data.csv"
@@ -158,7 +154,7 @@ def test_where_there_are_keys_everything_crosses_in_envelopes_and_the_model_is_t
     what = keys.agreement()
     sites = sites_in(tmp_path, what)
     keys.server.write(tmp_path / "server.key")
-    for name, key in keys.clients.items():
+    for name, key in keys.sites.items():
         key.write(tmp_path / f"{name}.key")
         sites[name]["key"] = tmp_path / f"{name}.key"
     grid = grid_of(nodes_of(sites))
@@ -189,13 +185,13 @@ def test_it_goes_on_without_those_who_have_not_joined_in_time_if_enough_have(tmp
 def test_with_too_few_it_fails_and_says_so(tmp_path: Path, others: list[Node]) -> None:
     grid = grid_of([*nodes_of(sites_in(tmp_path, names=NAMES[:1])), *others])
     begin = time.monotonic()
-    with pytest.raises(TooFewClients):
+    with pytest.raises(TooFewSites):
         run_job(grid, job_in(tmp_path, WHAT, expect=2))
     assert time.monotonic() - begin < 10.0
     status = status_in(tmp_path)
     assert status.state == "failed"
     assert status.trouble is not None
-    assert status.trouble.kind == "TooFewClients"
+    assert status.trouble.kind == "TooFewSites"
     assert not (tmp_path / "server" / "global.model").exists()
 
 
@@ -206,7 +202,7 @@ def test_a_node_that_never_answers_is_named_and_left_out(tmp_path: Path) -> None
 
 
 def test_who_is_listed_and_not_in_is_named_also_where_only_a_node_is_known_to_be_silent(tmp_path: Path) -> None:
-    what = agreement(limits=TWO, clients=tuple(Site(name=name) for name in NAMES[:3]))
+    what = agreement(limits=TWO, sites=tuple(ListedSite(name=name) for name in NAMES[:3]))
     status = round_of(tmp_path, [silent], what)
     assert (status.silent, status.missing) == (("node 102",), ("south",))
 
@@ -226,7 +222,7 @@ def test_what_an_error_of_flower_says_is_not_repeated(tmp_path: Path) -> None:
 def test_a_node_whose_audit_fails_answers_with_a_refusal_and_no_data(tmp_path: Path) -> None:
     data = write_site(tmp_path / "clones", 0, WHAT)
     data.write_text("age,pressure\n" + "30.5,110.25\n" * 60, encoding="utf-8")
-    status = round_of(tmp_path, [real(data=data, client="clones")])
+    status = round_of(tmp_path, [real(data=data, site="clones")])
     assert status.refused == {"clones (node 102)": SENTENCES["withheld"]}
     assert [path.name for path in (tmp_path / "clones" / ".goldfc").iterdir()] == ["ledger.jsonl"]
 
@@ -234,7 +230,7 @@ def test_a_node_whose_audit_fails_answers_with_a_refusal_and_no_data(tmp_path: P
 def test_a_site_may_accept_the_risk_for_itself(tmp_path: Path) -> None:
     data = write_site(tmp_path / "clones", 0, WHAT)
     data.write_text("age,pressure\n" + "30.5,110.25\n" * 60, encoding="utf-8")
-    status = round_of(tmp_path, [real(data=data, client="clones", accept_risk=True)])
+    status = round_of(tmp_path, [real(data=data, site="clones", accept_risk=True)])
     assert status.took_part == ("clones", *NAMES[:2])
 
 
@@ -253,8 +249,8 @@ OF_ROWS = {
 def test_a_refusal_that_depends_on_rows_is_one_word_whatever_it_is(tmp_path: Path, table: str) -> None:
     data = write_site(tmp_path / "east", 0, WHAT)
     data.write_text(table, encoding="utf-8")
-    reply = asked_to_summarize(real(data=data, client="east"), WHAT)
-    assert reply == {"client": "east", "body": b"", "refusal": "withheld"}
+    reply = asked_to_summarize(real(data=data, site="east"), WHAT)
+    assert reply == {"site": "east", "body": b"", "refusal": "withheld"}
 
 
 @pytest.mark.parametrize(
@@ -266,8 +262,8 @@ def test_whatever_fails_once_rows_are_looked_at_is_the_same_word(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(client_app, "send", fails)
-    node = real(data=write_site(tmp_path / "east", 0, WHAT), client="east")
+    monkeypatch.setattr(site_app, "send", fails)
+    node = real(data=write_site(tmp_path / "east", 0, WHAT), site="east")
     assert asked_to_summarize(node, WHAT)["refusal"] == "withheld"
     assert f"goldfc: {error}" in caplog.text  # the node's own log still says what it was
 
@@ -284,19 +280,19 @@ def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.M
     bad_value = write_site(tmp_path / "secret-value", 0, WHAT)
     bad_value.write_text("age,pressure\n30,SECRET-77\n", encoding="utf-8")
     nodes = [
-        real(data=bad_value, client="a"),
+        real(data=bad_value, site="a"),
         real(
             data=tmp_path / "secret-path" / "data.csv",
-            client="b",
+            site="b",
             federation=bad_value.with_name("federation.toml"),
             policy=bad_value.with_name("policy.toml"),
         ),
-        real(data=tmp_path / "secret-path" / "data.csv", client="c"),
-        real(client="d"),
-        real(data=bad_value, client="../secret-name"),
+        real(data=tmp_path / "secret-path" / "data.csv", site="c"),
+        real(site="d"),
+        real(data=bad_value, site="../secret-name"),
     ]
     grid = grid_of(nodes)
-    with pytest.raises(TooFewClients):
+    with pytest.raises(TooFewSites):
         run_job(grid, job_in(tmp_path, WHAT, expect=5))
     assert len(grid.replies) == 5
     assert b"secret" not in grid.crossed.lower()
@@ -311,9 +307,9 @@ def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.M
     def fails(*_: object) -> None:
         raise ZeroDivisionError("SECRET-78")
 
-    monkeypatch.setattr(client_app, "draft_summary", fails)
+    monkeypatch.setattr(site_app, "draft_summary", fails)
     grid = grid_of(nodes_of(sites_in(tmp_path / "more")))
-    with pytest.raises(TooFewClients):
+    with pytest.raises(TooFewSites):
         run_job(grid, job_in(tmp_path / "more", WHAT, expect=4))
     assert set(status_in(tmp_path / "more").refused.values()) == {SENTENCES["withheld"]}
     assert b"SECRET" not in grid.crossed
@@ -321,7 +317,7 @@ def test_no_text_of_an_error_leaves_a_node(tmp_path: Path, monkeypatch: pytest.M
 
 def test_of_two_nodes_with_one_name_the_first_is_kept_and_the_conflict_told(tmp_path: Path) -> None:
     twin = write_site(tmp_path / "twin", 3, WHAT)
-    status = round_of(tmp_path, [real(data=twin, client="east")])
+    status = round_of(tmp_path, [real(data=twin, site="east")])
     assert status.took_part == NAMES[:2]
     assert list(status.refused) == ["east (node 102)"]
     assert "the first one is kept" in status.refused["east (node 102)"]
@@ -332,41 +328,41 @@ def test_of_two_nodes_with_one_name_the_first_is_kept_and_the_conflict_told(tmp_
 
 def test_the_very_same_summary_from_two_nodes_counts_once(tmp_path: Path) -> None:
     twin = write_site(tmp_path / "twin", 0, WHAT)
-    status = round_of(tmp_path, [real(data=twin, client="east")])
+    status = round_of(tmp_path, [real(data=twin, site="east")])
     assert "counts once" in status.refused["east (node 102)"]
 
 
 def test_who_is_not_listed_is_refused_by_the_server_too(tmp_path: Path) -> None:
-    what = agreement(limits=TWO, clients=(Site(name="east"), Site(name="north")))
+    what = agreement(limits=TWO, sites=(ListedSite(name="east"), ListedSite(name="north")))
     stranger = write_site(tmp_path / "stranger", 2, WHAT)  # its own file lists nobody
-    status = round_of(tmp_path, [real(data=stranger, client="stranger")], what)
+    status = round_of(tmp_path, [real(data=stranger, site="stranger")], what)
     assert "from nobody who is listed" in status.refused["stranger (node 102)"]
 
 
 def test_a_site_with_another_agreement_refuses(tmp_path: Path) -> None:
     other = write_site(tmp_path / "other", 2, agreement(round=4, limits=TWO))
-    status = round_of(tmp_path, [real(data=other, client="other")])
+    status = round_of(tmp_path, [real(data=other, site="other")])
     assert status.refused == {"other (node 102)": SENTENCES["message"]}
 
 
 def test_a_site_does_not_do_what_the_server_asks_beyond_the_agreement(tmp_path: Path) -> None:
     data = write_site(tmp_path / "east", 0, WHAT)
-    node = real(data=data, client="east")
+    node = real(data=data, site="east")
     reply = asked_to_summarize(node, agreement(privacy="plain"))
-    assert reply == {"client": "east", "body": b"", "refusal": "message"}
+    assert reply == {"site": "east", "body": b"", "refusal": "message"}
 
 
 JUNK: dict[str, Node] = {
     "no record": lambda message: Message(RecordDict(), reply_to=message),
     "other words": records(hello="world"),
-    "other types": records(client=1, body="text", refusal=2.0),
-    "an unknown refusal": records(client="south", body=b"", refusal="<b>anything</b>"),
-    "no summary": records(client="south", body=b"", refusal=""),
-    "junk": records(client="south", body=b"\x00" * 100, refusal=""),
-    "a bad name": records(client="../../etc", body=b"junk", refusal=""),
-    "cut": records(client="south", body=bodies(WHAT)["south"][:-9], refusal=""),
-    "another round": records(client="south", body=bodies(agreement(round=2, limits=TWO))["south"], refusal=""),
-    "too large": records(client="south", body=b"\xff" * (17 * 2**20), refusal=""),
+    "other types": records(site=1, body="text", refusal=2.0),
+    "an unknown refusal": records(site="south", body=b"", refusal="<b>anything</b>"),
+    "no summary": records(site="south", body=b"", refusal=""),
+    "junk": records(site="south", body=b"\x00" * 100, refusal=""),
+    "a bad name": records(site="../../etc", body=b"junk", refusal=""),
+    "cut": records(site="south", body=bodies(WHAT)["south"][:-9], refusal=""),
+    "another round": records(site="south", body=bodies(agreement(round=2, limits=TWO))["south"], refusal=""),
+    "too large": records(site="south", body=b"\xff" * (17 * 2**20), refusal=""),
 }
 
 
@@ -392,13 +388,13 @@ def test_a_message_that_somebody_else_signed_is_refused(tmp_path: Path) -> None:
     what = keys.agreement()
     sites = sites_in(tmp_path, what)
     keys.server.write(tmp_path / "server.key")
-    for name, key in keys.clients.items():
+    for name, key in keys.sites.items():
         key.write(tmp_path / f"{name}.key")
         sites[name]["key"] = tmp_path / f"{name}.key"
     thief = records(
-        client="east", body=keys.sealed(bodies(what)["east"], "east", what, sender=keys.clients["west"]), refusal=""
+        site="east", body=keys.sealed(bodies(what)["east"], "east", what, sender=keys.sites["west"]), refusal=""
     )
-    open_letter = records(client="east", body=bodies(what)["east"], refusal="")
+    open_letter = records(site="east", body=bodies(what)["east"], refusal="")
     grid = grid_of([thief, open_letter, *nodes_of(sites)])
     run_job(grid, job_in(tmp_path, what, expect=6, key=tmp_path / "server.key"))
     assert status_in(tmp_path).took_part == NAMES
@@ -431,7 +427,7 @@ def test_a_site_that_cannot_label_is_named_and_the_model_is_there(tmp_path: Path
     def leaves(message: Message) -> Message | None:
         return None if message.metadata.message_type == "query.label" else third(message)
 
-    third = real(data=write_site(tmp_path / "south", 2, WHAT), client="south")
+    third = real(data=write_site(tmp_path / "south", 2, WHAT), site="south")
     run_job(grid_of([first, breaks, leaves]), job_in(tmp_path, WHAT, expect=3))
     status = status_in(tmp_path)
     assert status.labelled == ("east",)
@@ -442,7 +438,7 @@ def test_a_site_that_cannot_label_is_named_and_the_model_is_there(tmp_path: Path
 
 def test_labels_do_not_go_over_what_is_no_labels(tmp_path: Path) -> None:
     data = write_site(tmp_path / "south", 2, WHAT)
-    status = round_of(tmp_path, [real(data=data, client="south", labels=data)])
+    status = round_of(tmp_path, [real(data=data, site="south", labels=data)])
     assert status.refused == {"south (node 102)": SENTENCES["settings"]}
 
 
@@ -512,7 +508,7 @@ def test_a_job_that_does_not_fit_the_agreement_is_refused(tmp_path: Path) -> Non
     job = job_in(tmp_path, keys.agreement(), expect=4)
     with pytest.raises(BadSettings, match="--key"):
         job.load()
-    keys.clients["east"].write(tmp_path / "east.key")
+    keys.sites["east"].write(tmp_path / "east.key")
     with pytest.raises(BadSettings, match="not the server's key"):
         job.model_copy(update={"key": str(tmp_path / "east.key")}).load()
     (tmp_path / "b").mkdir()
@@ -524,4 +520,4 @@ def test_a_job_that_does_not_fit_the_agreement_is_refused(tmp_path: Path) -> Non
 
 
 def replace_limits(what: Agreement, least: int) -> Agreement:
-    return what.model_copy(update={"limits": Limits(least_clients=least)})
+    return what.model_copy(update={"limits": Limits(least_sites=least)})

@@ -16,14 +16,14 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 from flower.loopback import CONNECTION, GOLDFC, RAY, Loopback, running, until, write_site
 from flower.tls import write_certificates, write_node_key
-from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.site import draft_summary
-from goldfc.byfile.tables import as_table, read_raw
-from goldfc.flower.job import Status
-from goldfc.flower.records import SENTENCES
-from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.message import Model, Summary
-from goldfc.protocol.wire import encode
+from goldfc.agreement import Agreement
+from goldfc.message.summary import Summary
+from goldfc.message.wire import encode
+from goldfc.server.round import fuse_admitted
+from goldfc.site.send import draft_summary
+from goldfc.site.table.cells import as_table, read_raw
+from goldfc.transport.flower.job import Status
+from goldfc.transport.flower.records import SENTENCES
 from sites import Keys, agreement, write_agreement, write_policy
 
 HONEST = ("east", "north", "south")
@@ -41,20 +41,20 @@ class Federation:
         """What everybody agreed on."""
         return self.keys.agreement()
 
-    def write_site(self, client: str, number: int, table: str | None = None) -> None:
+    def write_site(self, site: str, number: int, table: str | None = None) -> None:
         """A site's table and its key."""
-        data = write_site(self.here.folder / client, number, self.what)
+        data = write_site(self.here.folder / site, number, self.what)
         if table is not None:
             data.write_text(table, encoding="utf-8")
-        self.keys.clients[client].write(data.with_name("site.key"))
+        self.keys.sites[site].write(data.with_name("site.key"))
 
     def start_nodes(self, *nodes: tuple[str, str]) -> None:
-        """Nodes that the SuperLink knows, each of a client; a client may have two, which answer both."""
+        """Nodes that the SuperLink knows, each of a site; a site may have two, which answer both."""
         keys = {node: write_node_key(self.here.folder / f"{node}.key") for node, _ in nodes}
         self.here.register(*(key.with_name(f"{key.name}.pub") for key in keys.values()))
-        for node, client in nodes:
-            data = self.here.folder / client / "data.csv"
-            settings = {"data": str(data), "client": client, "key": str(data.with_name("site.key"))}
+        for node, site in nodes:
+            data = self.here.folder / site / "data.csv"
+            settings = {"data": str(data), "site": site, "key": str(data.with_name("site.key"))}
             self.here.start_node(node, settings, "--auth-supernode-private-key", str(keys[node]))
 
     def federate(self, out: Path, *options: object) -> "subprocess.CompletedProcess[str]":
@@ -113,7 +113,6 @@ def test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file(
 
 def by_file(folder: Path, out: Path, what: Agreement, names: tuple[str, ...] = HONEST) -> bytes:
     """The model of the same tables without Flower; the summaries must be those that came over it."""
-    found: list[Model] = []
     summaries: list[Summary] = []
     for name in names:
         data = out / "again" / name / "data.csv"
@@ -121,8 +120,7 @@ def by_file(folder: Path, out: Path, what: Agreement, names: tuple[str, ...] = H
         shutil.copy(folder / name / "data.csv", data)
         summaries.append(draft_summary(as_table(read_raw(data), what.columns), name, what, data).summary)
         assert encode(summaries[-1].to_message()) == (out / "accepted" / f"{name}.summary").read_bytes()
-    fuse_files(summaries, what, 3, found.append)
-    return encode(found[0].to_message())
+    return encode(fuse_admitted(summaries, what, 3).model.to_message())
 
 
 def test_a_hundred_nodes_on_the_simulation_engine_give_the_same_model(tmp_path: Path) -> None:

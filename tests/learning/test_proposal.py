@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goldfc import Client, LocalPort, Model, OneShot, run_round
+from goldfc import LocalPort, Model, OneShot, Site, run_round
 from goldfc._types import FloatArray, IntArray
 from goldfc.demo.split import simulate
 from goldfc.learning.judge import judge
@@ -36,8 +36,9 @@ from goldfc.learning.proposal import (
     weigh,
     worth_of_categories,
 )
-from goldfc.protocol.federation import generator
-from goldfc.protocol.message import Message, proposal_from
+from goldfc.message.message import Message
+from goldfc.message.model import proposal_from
+from goldfc.randomness import generator
 from goldfc_bench.cases import split_of
 from strategies import blobs, micro_clusters, mixed, same_partition, seeds
 
@@ -63,7 +64,7 @@ def test_the_number_of_well_separated_clusters_is_found_exactly(n_clusters: int)
 
 def model_of(X: FloatArray, held: list[IntArray]) -> tuple[Model, IntArray]:
     """That of a whole round, and the labels of all rows, site after site."""
-    sites = [Client(f"{number}", X[rows]) for number, rows in enumerate(held)]
+    sites = [Site(f"{number}", X[rows]) for number, rows in enumerate(held)]
     model = run_round(LocalPort(sites), None, OneShot(), generator(0, "server")).model
     return model, np.concatenate([site.labels for site in sites])
 
@@ -82,7 +83,7 @@ def test_whole_rounds_of_simulated_sites_find_it_too(n_clusters: int, n_features
 def test_it_is_exact_on_separate_mixtures_as_benchmarked(n_clusters: int, draw: int) -> None:
     """Some of the 87 of `goldfc-bench unknown`."""
     split = split_of(f"separate-{n_clusters}-{draw}", f"non-icd-8-{draw}")
-    model, _ = model_of(split.X, [np.flatnonzero(split.client == client) for client in np.unique(split.client)])
+    model, _ = model_of(split.X, [np.flatnonzero(split.site == site) for site in np.unique(split.site)])
     assert model.proposal is not None
     assert model.proposal.best == len(model.centroids) == len(np.unique(split.y))
 

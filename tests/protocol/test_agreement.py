@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from goldfc.byfile.draft import agreement_text
+from goldfc.agreement import MOST_BYTES, parse_agreement, read_agreement
 from goldfc.errors import BadSettings
-from goldfc.protocol.agreement import MOST_BYTES, parse_agreement, read_agreement
-from goldfc.protocol.terms import Column
+from goldfc.message.columns import Column
+from goldfc.site.init import agreement_text
 
 HEAD = 'federation = "wards"\n'
 COLUMN = '[[columns]]\nname = "age"\n'
@@ -24,8 +24,8 @@ HOSTILE = {
     "behind a text that ends in quotes": 'x = ["""a"""", """"""]\n' + "a." * (MANY - 60) + "b = 1",
     "as a heading": "[" + "a." * (MANY - 10) + "b]",
     "many headings": "".join(f"[a{n}.b.c.d.e.f.g]\n" for n in range(3000)),
-    "38 000 clients": HEAD + "clients = [" + ",".join(f'{{name="{n}"}}' for n in range(38_000)) + "]\n" + COLUMN,
-    "as many clients as are allowed": HEAD + "clients = [" + ",".join(f'{{name="{n}"}}' for n in range(3900)) + "]\n",
+    "38 000 sites": HEAD + "sites = [" + ",".join(f'{{name="{n}"}}' for n in range(38_000)) + "]\n" + COLUMN,
+    "as many sites as are allowed": HEAD + "sites = [" + ",".join(f'{{name="{n}"}}' for n in range(3900)) + "]\n",
     "columns": HEAD + "columns = [" + ",".join(f'{{name="{n}"}}' for n in range(3900)) + "]\n",
     "columns that are none": HEAD + "columns = [" + ",".join(f"{{nme={n}}}" for n in range(5000)) + "]\n",
     "categories": HEAD + COLUMN + 'kind = "category"\ncategories = [' + ",".join(f'"{n}"' for n in range(9000)) + "]",
@@ -45,7 +45,7 @@ READ = """
 import resource, sys, time
 from pathlib import Path
 from goldfc.errors import BadSettings
-from goldfc.protocol.agreement import read_agreement
+from goldfc.agreement import read_agreement
 for path in sorted(Path(sys.argv[1]).glob("*.toml")):
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + 100 * 10**6, resource.RLIM_INFINITY))
@@ -102,15 +102,15 @@ def test_the_first_file_of_a_wide_table_can_be_read(count: int) -> None:
     ("one", "other"),
     [("north", "North"), ("ward-1", "ward-l"), ("ward-I", "ward-l"), ("st.anna", "st_anna"), ("bern", "bem")],
 )
-def test_clients_whose_names_look_alike_are_refused(one: str, other: str) -> None:
-    text = HEAD + "".join(f'[[clients]]\nname = "{name}"\n' for name in ("x", one, other)) + COLUMN
-    with pytest.raises(BadSettings, match=f"clients '{one}' and '{other}' look alike; rename one of them"):
+def test_sites_whose_names_look_alike_are_refused(one: str, other: str) -> None:
+    text = HEAD + "".join(f'[[sites]]\nname = "{name}"\n' for name in ("x", one, other)) + COLUMN
+    with pytest.raises(BadSettings, match=f"sites '{one}' and '{other}' look alike; rename one of them"):
         parse_agreement(text, "it")
 
 
-def test_clients_that_are_there_twice_are_named() -> None:
-    with pytest.raises(BadSettings, match="client 'x' is there twice"):
-        parse_agreement(HEAD + '[[clients]]\nname = "x"\n' * 2 + COLUMN, "it")
+def test_sites_that_are_there_twice_are_named() -> None:
+    with pytest.raises(BadSettings, match="site 'x' is there twice"):
+        parse_agreement(HEAD + '[[sites]]\nname = "x"\n' * 2 + COLUMN, "it")
 
 
 def test_columns_whose_names_look_alike_are_refused_and_units_are_not() -> None:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from goldfc import Summary
+from goldfc.agreement import Agreement, ListedSite, Server
 from goldfc.errors import BadMessage, BadSettings, GoldError
-from goldfc.protocol import wire
-from goldfc.protocol.agreement import Agreement, Server, Site
-from goldfc.protocol.envelope import (
+from goldfc.message import wire
+from goldfc.message.columns import Column, Terms
+from goldfc.message.envelope import (
     MAGIC,
     MOST_SEALED_BYTES,
     PRIVATE_PREFIX,
@@ -26,16 +27,15 @@ from goldfc.protocol.envelope import (
     seal,
     unseal,
 )
-from goldfc.protocol.keyfile import VARIABLE
-from goldfc.protocol.message import canonical_json
-from goldfc.protocol.terms import Column, Terms
+from goldfc.message.keyfile import VARIABLE
+from goldfc.message.message import canonical_json
 
-CLIENT, SERVER, STRANGER = PrivateKey.new(), PrivateKey.new(), PrivateKey.new()
-UP = Context(federation="heart", round=3, client="ward-a", to="server")
-DOWN = Context(federation="heart", round=3, client="ward-a", to="client")
+SITE, SERVER, STRANGER = PrivateKey.new(), PrivateKey.new(), PrivateKey.new()
+UP = Context(federation="heart", round=3, site="ward-a", to="server")
+DOWN = Context(federation="heart", round=3, site="ward-a", to="site")
 TERMS = Terms(federation="heart", round=3, columns=(Column(name="age"), Column(name="weight")))
 BODY = wire.encode(Summary("ward-a", np.array([[50.0, 70.0], [60.0, 80.0]]), terms=TERMS).to_message())
-SEALED = seal(BODY, UP, CLIENT, SERVER.public)
+SEALED = seal(BODY, UP, SITE, SERVER.public)
 NOT_OPENED = "cannot be opened: it is sealed for another receiver, or damaged"
 # Points that have the same product, zero, with every private key.
 SMALL_ORDER = [
@@ -73,7 +73,7 @@ def cover_of(context: Context) -> bytes:
 
 
 def open_up(message: bytes) -> bytes:
-    return unseal(message, UP, CLIENT.public, SERVER)
+    return unseal(message, UP, SITE.public, SERVER)
 
 
 def test_what_is_sealed_comes_out_as_it_went_in() -> None:
@@ -81,10 +81,10 @@ def test_what_is_sealed_comes_out_as_it_went_in() -> None:
     assert not is_sealed(BODY)
     assert open_up(SEALED) == BODY
     assert read_cover(SEALED)[0] == UP
-    down = seal(BODY, DOWN, SERVER, CLIENT.public)
-    assert unseal(down, DOWN, SERVER.public, CLIENT) == BODY
+    down = seal(BODY, DOWN, SERVER, SITE.public)
+    assert unseal(down, DOWN, SERVER.public, SITE) == BODY
     for body in (b"", b"\0", bytes(10**6)):
-        assert open_up(seal(body, UP, CLIENT, SERVER.public)) == body
+        assert open_up(seal(body, UP, SITE, SERVER.public)) == body
 
 
 def test_nothing_of_the_content_shows() -> None:
@@ -94,7 +94,7 @@ def test_nothing_of_the_content_shows() -> None:
 
 
 def test_sealing_twice_gives_other_bytes_with_the_same_content() -> None:
-    again = seal(BODY, UP, CLIENT, SERVER.public)
+    again = seal(BODY, UP, SITE, SERVER.public)
     assert again != SEALED
     assert len(again) == len(SEALED)
     assert open_up(again) == open_up(SEALED)
@@ -102,9 +102,9 @@ def test_sealing_twice_gives_other_bytes_with_the_same_content() -> None:
 
 def test_another_receiver_cannot_open_it() -> None:
     with pytest.raises(BadMessage, match=NOT_OPENED):
-        unseal(SEALED, UP, CLIENT.public, STRANGER)
+        unseal(SEALED, UP, SITE.public, STRANGER)
     with pytest.raises(BadMessage, match=NOT_OPENED):
-        unseal(seal(BODY, UP, CLIENT, STRANGER.public), UP, CLIENT.public, SERVER)
+        unseal(seal(BODY, UP, SITE, STRANGER.public), UP, SITE.public, SERVER)
 
 
 def test_another_sender_is_not_believed() -> None:
@@ -113,17 +113,15 @@ def test_another_sender_is_not_believed() -> None:
     with pytest.raises(BadMessage, match="is not signed with the key that is known of 'ward-a'"):
         open_up(seal(BODY, UP, STRANGER, SERVER.public))
     with pytest.raises(BadMessage, match="is not signed with the key that is known of the server"):
-        unseal(seal(BODY, DOWN, STRANGER, CLIENT.public), DOWN, SERVER.public, CLIENT)
+        unseal(seal(BODY, DOWN, STRANGER, SITE.public), DOWN, SERVER.public, SITE)
 
 
 def test_a_sender_whose_key_nobody_knows_is_refused_by_name() -> None:
-    sites = (Site(name="ward-a", key=CLIENT.public.text), Site(name="ward-b", key=STRANGER.public.text))
-    agreement = Agreement(
-        federation="heart", server=Server(key=SERVER.public.text), clients=sites, columns=TERMS.columns
-    )
-    unknown = seal(BODY, changed(client="ward-c"), PrivateKey.new(), SERVER.public)
-    with pytest.raises(BadMessage, match=r"Client 'ward-c' is not among the clients .*, so its key is not known"):
-        agreement.key_of(read_cover(unknown)[0].client)
+    sites = (ListedSite(name="ward-a", key=SITE.public.text), ListedSite(name="ward-b", key=STRANGER.public.text))
+    agreement = Agreement(federation="heart", server=Server(key=SERVER.public.text), sites=sites, columns=TERMS.columns)
+    unknown = seal(BODY, changed(site="ward-c"), PrivateKey.new(), SERVER.public)
+    with pytest.raises(BadMessage, match=r"ListedSite 'ward-c' is not among the sites .*, so its key is not known"):
+        agreement.key_of(read_cover(unknown)[0].site)
     assert unseal(SEALED, UP, agreement.key_of("ward-a"), SERVER) == BODY
     with pytest.raises(BadMessage, match="is not signed with the key that is known of 'ward-a'"):
         unseal(SEALED, UP, agreement.key_of("ward-b"), SERVER)
@@ -132,8 +130,8 @@ def test_a_sender_whose_key_nobody_knows_is_refused_by_name() -> None:
 OTHER_PURPOSES = {
     "federation": (changed(federation="lung"), "for federation 'lung', not for 'heart'"),
     "round": (changed(round=2), "for round 2, not for 3"),
-    "client": (changed(client="ward-b"), "for client 'ward-b', not for 'ward-a'"),
-    "direction": (changed(to="client"), "for to 'client', not for 'server'"),
+    "site": (changed(site="ward-b"), "for site 'ward-b', not for 'ward-a'"),
+    "direction": (changed(to="site"), "for to 'site', not for 'server'"),
 }
 other_purposes = pytest.mark.parametrize(("purpose", "sentence"), OTHER_PURPOSES.values(), ids=OTHER_PURPOSES)
 
@@ -141,13 +139,13 @@ other_purposes = pytest.mark.parametrize(("purpose", "sentence"), OTHER_PURPOSES
 @other_purposes
 def test_a_message_for_another_purpose_is_refused(purpose: Context, sentence: str) -> None:
     with pytest.raises(BadMessage, match=f"The envelope is {sentence}; it belongs elsewhere, or somebody sends an old"):
-        open_up(seal(BODY, purpose, CLIENT, SERVER.public))
+        open_up(seal(BODY, purpose, SITE, SERVER.public))
 
 
 @other_purposes
 def test_a_signed_message_under_a_changed_cover_is_refused(purpose: Context, sentence: str) -> None:
     assert sentence
-    foreign = seal(BODY, purpose, CLIENT, SERVER.public)
+    foreign = seal(BODY, purpose, SITE, SERVER.public)
     with pytest.raises(BadMessage, match=NOT_OPENED):
         open_up(with_cover(cover_of(UP), foreign))
 
@@ -156,7 +154,7 @@ def test_a_signed_message_under_a_changed_cover_is_refused(purpose: Context, sen
 def test_a_signature_for_another_purpose_is_refused_even_if_sealed_anew(purpose: Context, sentence: str) -> None:
     """Whoever opens a message cannot pass it on as meant for something else."""
     assert sentence
-    signature = CLIENT.parts()[0].sign(purpose.bound_to(SERVER.public) + b"\n" + BODY)
+    signature = SITE.parts()[0].sign(purpose.bound_to(SERVER.public) + b"\n" + BODY)
     inside = SUITE.encrypt(signature + BODY, SERVER.public.parts()[1], info=UP.bound_to(SERVER.public))
     cover = cover_of(UP)
     forged = MAGIC + len(cover).to_bytes(4, "little") + cover + inside
@@ -170,7 +168,7 @@ def test_a_message_cannot_be_sealed_anew_for_another_server() -> None:
     cover = cover_of(UP)
     forged = MAGIC + len(cover).to_bytes(4, "little") + cover + inside
     with pytest.raises(BadMessage, match="is not signed with the key that is known of 'ward-a'"):
-        unseal(forged, UP, CLIENT.public, STRANGER)
+        unseal(forged, UP, SITE.public, STRANGER)
 
 
 def test_an_envelope_without_a_signature_is_refused() -> None:
@@ -184,7 +182,7 @@ def test_an_envelope_without_a_signature_is_refused() -> None:
 COVERS = {
     "nothing": (b"", "no valid JSON"),
     "no JSON": (b"{", "no valid JSON"),
-    "bad UTF-8": (b'{"client":"\xff"}', "no valid JSON"),
+    "bad UTF-8": (b'{"site":"\xff"}', "no valid JSON"),
     "brackets": (b"[" * 1000, "no valid JSON"),
     "a list": (b"[]", "no JSON object"),
     "an empty cover": (b"{}", r"not as it should be \(federation: Field required\)"),
@@ -197,8 +195,8 @@ COVERS = {
         cover_of(UP).replace(b'"round":3', b'"\\u001b[2J":1,"round":3'),
         r"not as it should be \(\\x1b\[2J: there is no such setting\)",
     ),
-    "a path": (cover_of(changed(client="../ward-a")), r"client: .*must be letters, digits"),
-    "right to left": (cover_of(changed(client="\u202eward-a")), r"client: .*must be letters, digits"),
+    "a path": (cover_of(changed(site="../ward-a")), r"site: .*must be letters, digits"),
+    "right to left": (cover_of(changed(site="\u202eward-a")), r"site: .*must be letters, digits"),
     "a negative round": (cover_of(changed(round=-1)), "round: Input should be greater than or equal to 0"),
     "a text as round": (cover_of(UP).replace(b":3", b':"3"'), "round: Input should be a valid integer"),
     "yes as round": (cover_of(UP).replace(b":3", b":true"), "round: Input should be a valid integer"),
@@ -292,8 +290,8 @@ def test_bytes_behind_the_end_are_refused() -> None:
 
 
 def test_a_private_key_does_not_show_itself() -> None:
-    secret = CLIENT.text.removeprefix(PRIVATE_PREFIX)
-    for shown in (repr(CLIENT), str(CLIENT), f"{CLIENT}", repr([CLIENT]), repr(CLIENT.public), repr(CLIENT.parts())):
+    secret = SITE.text.removeprefix(PRIVATE_PREFIX)
+    for shown in (repr(SITE), str(SITE), f"{SITE}", repr([SITE]), repr(SITE.public), repr(SITE.parts())):
         assert secret not in shown
         assert PRIVATE_PREFIX not in shown
 
@@ -302,10 +300,10 @@ def test_a_key_is_kept_in_a_file_that_only_its_owner_can_read(tmp_path: Path) ->
     path = tmp_path / "ward-a.key"
     path.write_text("an older one")
     path.chmod(0o644)
-    CLIENT.write(path)
+    SITE.write(path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert PrivateKey.read(path) == CLIENT
-    assert PrivateKey.read(path).public == CLIENT.public
+    assert PrivateKey.read(path) == SITE
+    assert PrivateKey.read(path).public == SITE.public
 
 
 def test_no_two_keys_are_the_same() -> None:
@@ -326,14 +324,14 @@ def with_spare_bits(text: str) -> str:
 MALFORMED = [
     "",
     "goldfc-public-1:",
-    CLIENT.text,
-    CLIENT.public.text[:-1],
-    CLIENT.public.text + "A",
-    CLIENT.public.text + "\n",
-    " " + CLIENT.public.text,
-    CLIENT.public.text.replace("public-1", "public-2"),
-    CLIENT.public.text.removeprefix(PUBLIC_PREFIX),
-    with_spare_bits(CLIENT.public.text),
+    SITE.text,
+    SITE.public.text[:-1],
+    SITE.public.text + "A",
+    SITE.public.text + "\n",
+    " " + SITE.public.text,
+    SITE.public.text.replace("public-1", "public-2"),
+    SITE.public.text.removeprefix(PUBLIC_PREFIX),
+    with_spare_bits(SITE.public.text),
     key_of(bytes(63)),
     key_of(bytes(65)),
     PUBLIC_PREFIX + "!" * 88,
@@ -349,7 +347,7 @@ def test_malformed_public_keys_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", CLIENT.public.text.encode(), CLIENT.text.encode()[:-1], b"\0" * 10**5]
+    "content", [b"", b"\xff\xfe", SITE.public.text.encode(), SITE.text.encode()[:-1], b"\0" * 10**5]
 )
 def test_malformed_private_keys_are_refused_without_showing_them(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "ward-a.key"
@@ -375,7 +373,7 @@ def test_public_keys_that_protect_nothing_are_refused(point: bytes) -> None:
 @pytest.mark.parametrize("sign", [0, 128])
 @pytest.mark.parametrize("point", SMALL_ORDER_OF_SIGNATURES, ids=lambda point: point.hex()[:8])
 def test_keys_for_signatures_of_small_order_are_refused(point: bytes, sign: int) -> None:
-    sealing = CLIENT.public.parts()[1].public_bytes_raw()
+    sealing = SITE.public.parts()[1].public_bytes_raw()
     with pytest.raises(BadSettings, match="This public key protects nothing"):
         PublicKey(key_of(point[:31] + bytes([point[31] | sign]) + sealing))
 
@@ -386,29 +384,29 @@ def test_every_key_that_is_made_can_be_somebodys() -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_private_key_that_others_can_read_is_refused(mode: int, tmp_path: Path) -> None:
-    CLIENT.write(path := tmp_path / "ward-a.key")
+    SITE.write(path := tmp_path / "ward-a.key")
     path.chmod(mode)
     with pytest.raises(BadSettings, match=rf"ward-a.key can be used by others .*mode {mode:o}.* chmod 600 ward-a.key"):
         PrivateKey.read(path)
     path.chmod(0o400)
-    assert PrivateKey.read(path) == CLIENT
+    assert PrivateKey.read(path) == SITE
 
 
 def test_a_locked_key_opens_with_its_passphrase_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    CLIENT.write(path := tmp_path / "ward-a.key", "a passphrase")
-    assert CLIENT.text.removeprefix(PRIVATE_PREFIX) not in path.read_text(encoding="ascii")
+    SITE.write(path := tmp_path / "ward-a.key", "a passphrase")
+    assert SITE.text.removeprefix(PRIVATE_PREFIX) not in path.read_text(encoding="ascii")
     assert path.stat().st_mode & 0o777 == 0o600
-    assert PrivateKey.read(path, lambda: "a passphrase") == CLIENT
+    assert PrivateKey.read(path, lambda: "a passphrase") == SITE
     monkeypatch.delenv(VARIABLE, raising=False)
     with pytest.raises(BadSettings, match=f"ward-a.key is locked: .*{VARIABLE}"):
         PrivateKey.read(path)
     monkeypatch.setenv(VARIABLE, "a passphrase")
-    assert PrivateKey.read(path) == CLIENT
+    assert PrivateKey.read(path) == SITE
     for text in (path.read_text(encoding="ascii")[:-9], path.read_text(encoding="ascii")[:20]):
         path.write_text(text, encoding="ascii")
         with pytest.raises(BadSettings, match="does not open with this passphrase, or is damaged"):
             PrivateKey.read(path)
-    CLIENT.write(path, "a passphrase")
+    SITE.write(path, "a passphrase")
     with pytest.raises(BadSettings, match="does not open with this passphrase, or is damaged"):
         PrivateKey.read(path, lambda: "another")
 

@@ -5,11 +5,11 @@ import pytest
 
 from goldfc import OneShot, summarize
 from goldfc._types import FloatArray
-from goldfc.protocol.client import tell
-from goldfc.protocol.finding import DIFFERENT_LEVELS, FEWEST_NUMBERS, moments_of, shape_of, unit_of
-from goldfc.protocol.message import Scaling
-from goldfc.protocol.rows import InMemory
-from goldfc.protocol.terms import Column, Terms
+from goldfc.learning.rows import InMemory
+from goldfc.message.columns import Column, Terms
+from goldfc.message.task import Scaling, Task
+from goldfc.site.learn import DIFFERENT_LEVELS, FEWEST_NUMBERS, moments_of, shape_of, unit_of
+from goldfc.site.summarize import tell
 
 WARD = Column(name="ward", kind="category", categories=("a", "b", "c"))
 SEX = Column(name="sex", kind="category", categories=("f", "m"))
@@ -81,7 +81,7 @@ def test_the_shape_is_that_of_the_numbers() -> None:
 
 def test_of_suppressed_mixed_tables_no_micro_cluster_is_small_and_shares_are_rounded() -> None:
     rows = mixed(500)
-    told = tell(rows, "a", OneShot(smallest=5, rows_each=8).task, terms=MIXED)
+    told = tell(rows, "a", OneShot(Task(smallest=5, rows_each=8)).task, terms=MIXED)
     labels, those = told.micro_clusters, [0, 1, 2, 4, 6, 7]
     shares, steps, sizes = told.summary.centroids[:, those], told.grid[:, those], np.bincount(labels)
     assert sizes.min() >= 5

@@ -10,16 +10,17 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score as ari
 
-from goldfc import Client, LocalPort, Model, OneShot, OneShotClustering, Summary, fuse, label, run_round
+from goldfc import LocalPort, Model, OneShot, OneShotClustering, Site, Summary, fuse, label, run_round
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadRows
 from goldfc.learning.judge import Kind
 from goldfc.learning.paper.competition import Learning
-from goldfc.protocol import label as label_module
-from goldfc.protocol.federation import generator
-from goldfc.protocol.label import distances, is_far, nearest, predict, predict_proba
-from goldfc.protocol.paper import GoldClient, run_gold
-from goldfc.protocol.terms import Column, Terms
+from goldfc.message.columns import Column, Terms
+from goldfc.randomness import generator
+from goldfc.server.gold import Gold
+from goldfc.site import label as label_module
+from goldfc.site.gold import GoldSite
+from goldfc.site.label import distances, is_far, nearest, predict, predict_proba
 from strategies import blobs, same_partition
 
 MIXED = Terms(
@@ -72,7 +73,7 @@ def model_of(
     X: FloatArray, n_clusters: int | None, way: OneShot | None = None, terms: Terms | None = None
 ) -> tuple[Model, IntArray]:
     """The model of a round with four sites, and the labels of all rows."""
-    sites = [Client(f"{n}", X[n::4], terms=terms or Terms()) for n in range(4)]
+    sites = [Site(f"{n}", X[n::4], terms=terms or Terms()) for n in range(4)]
     model = run_round(LocalPort(sites), n_clusters, way or OneShot(), generator(0, "server")).model
     labels = np.empty(len(X), dtype=np.int64)
     for start, site in enumerate(sites):
@@ -193,8 +194,8 @@ def test_where_nothing_agrees_there_are_labels_still() -> None:
 
 def test_the_papers_model_predicts_by_plain_distances() -> None:
     X, _ = stretched(0)
-    clients = [GoldClient(f"{n}", X[n::4], generator(0, f"{n}")) for n in range(4)]
-    model = run_gold(LocalPort(clients), 2, Learning(), generator(0, "server")).model
+    sites = [GoldSite(f"{n}", X[n::4], generator(0, f"{n}")) for n in range(4)]
+    model = run_round(LocalPort(sites), 2, Gold(Learning()), generator(0, "server")).model
     rows = np.random.default_rng(0).uniform(-9.0, 9.0, size=(300, 2))
     np.testing.assert_array_equal(predict(model, rows), nearest(rows, model.centroids))
     assert is_far(model, X).mean() <= 0.02
@@ -285,7 +286,7 @@ def test_rows_like_those_that_took_part_are_near_and_others_are_far(withhold: tu
 @pytest.mark.parametrize("n_rows", [2000, 20_000])
 def test_rows_of_clusters_that_are_not_convex_are_near_and_those_between_are_far(n_rows: int, at_most: int) -> None:
     X, truth = make_moons(n_rows, noise=0.02, random_state=0)
-    sites = [Client(f"{n:02}", X[n::20]) for n in range(20)]
+    sites = [Site(f"{n:02}", X[n::20]) for n in range(20)]
     model = run_round(LocalPort(sites), 2, OneShot(kinds=("linked",), at_most=at_most), generator(0, "server")).model
     assert model.kind == "linked"
     assert ari(truth, predict(model, X)) > 0.99

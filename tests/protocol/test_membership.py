@@ -10,14 +10,15 @@ import pytest
 
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray
-from goldfc.protocol.audit import EXPECTED_COUNTS, MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
-from goldfc.protocol.client import alike, measured, tell
-from goldfc.protocol.membership import guess_of, try_out
-from goldfc.protocol.privacy import expected_auc
-from goldfc.protocol.rows import InMemory, RowSource, as_source
+from goldfc.learning.rows import InMemory, RowSource, as_source
+from goldfc.message.task import Task
+from goldfc.site.audit import EXPECTED_COUNTS, MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
+from goldfc.site.membership import guess_of, try_out
+from goldfc.site.privacy import expected_auc
+from goldfc.site.summarize import alike, measured, tell
 
-LEVEL = OneShot(smallest=5, rows_each=8)
-PLAIN = OneShot(rows_each=2)
+LEVEL = OneShot(Task(smallest=5, rows_each=8))
+PLAIN = OneShot(Task(rows_each=2))
 
 
 def noise(n_rows: int, n_features: int, seed: int = 0) -> FloatArray:
@@ -39,7 +40,7 @@ def telling(rows: FloatArray | RowSource, way: OneShot, people: IntArray | None 
 def audited(rows: FloatArray | RowSource, way: OneShot = LEVEL, people: IntArray | None = None) -> Audit:
     told = tell(rows, "a", way.task, people=people)
     told = told if told.membership is not None else measured(told, rows, people)
-    return audit(rows, told, required=way.smallest, people=people)
+    return audit(rows, told, required=way.task.smallest, people=people)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,4 +1,4 @@
-"""What a summary may hold: every refusal is a sentence, and what honest clients send is never refused."""
+"""What a summary may hold: every refusal is a sentence, and what honest sites send is never refused."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,8 +11,9 @@ from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS
-from goldfc.protocol.message import LARGEST_MASS, Message, is_covariance
-from goldfc.protocol.terms import Column, Terms
+from goldfc.message.columns import Column, Terms
+from goldfc.message.message import Message
+from goldfc.message.summary import LARGEST_MASS, is_covariance
 from strategies import rows
 
 MANY = MOST_FEATURES_FOR_CORRELATIONS + 1
@@ -43,9 +44,9 @@ WITHOUT_NUMBERS = Terms(columns=tuple(column for column in MIXED.columns if colu
     ],
 )
 def test_masses_that_no_rows_have_are_refused(mass: Any, sentence: str) -> None:
-    with pytest.raises(BadMessage, match=f"The summary of client 'a' .*{sentence}"):
+    with pytest.raises(BadMessage, match=f"The summary of site 'a' .*{sentence}"):
         Summary("a", np.ones((2, 2)), np.array(mass))
-    message = Message("summary", {"centroids": np.ones((2, 2)), "mass": np.array(mass)}, {"client": "a"})
+    message = Message("summary", {"centroids": np.ones((2, 2)), "mass": np.array(mass)}, {"site": "a"})
     with pytest.raises(BadMessage, match=sentence):
         Summary.from_message(message)
 
@@ -67,9 +68,9 @@ def test_masses_that_no_rows_have_are_refused(mass: Any, sentence: str) -> None:
     ],
 )
 def test_shapes_that_no_rows_have_are_refused(shape: Any, sentence: str) -> None:
-    with pytest.raises(BadMessage, match=f"The summary of client 'a' .*{sentence}"):
+    with pytest.raises(BadMessage, match=f"The summary of site 'a' .*{sentence}"):
         Summary("a", np.ones((2, 2)), shape=np.array(shape))
-    message = Message("summary", {"centroids": np.ones((2, 2)), "shape": np.array(shape)}, {"client": "a"})
+    message = Message("summary", {"centroids": np.ones((2, 2)), "shape": np.array(shape)}, {"site": "a"})
     with pytest.raises(BadMessage, match=sentence):
         Summary.from_message(message)
 
@@ -146,7 +147,7 @@ def test_of_several_covariances_each_must_be_one() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(X=rows())
-def test_what_an_honest_client_sends_is_never_refused(X: FloatArray) -> None:
+def test_what_an_honest_site_sends_is_never_refused(X: FloatArray) -> None:
     summary, _ = summarize(X, "a", OneShot().task)
     back = Summary.from_message(summary.to_message())
     assert back.mass is not None

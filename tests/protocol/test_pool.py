@@ -12,16 +12,16 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score as ari
 
-from goldfc import Client, LocalPort, Model, OneShot, Summary, fuse, run_round, summarize
+from goldfc import LocalPort, Model, OneShot, Site, Summary, fuse, run_round, summarize
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS, Layout, MicroClusters
-from goldfc.protocol import server as server_module
-from goldfc.protocol.client import Part
-from goldfc.protocol.federation import generator
-from goldfc.protocol.label import is_far, predict
-from goldfc.protocol.server import MOST_PROTOTYPES, merge_many, spread_of
-from goldfc.protocol.server import pool as pool_of
-from goldfc.protocol.terms import Column, Terms
+from goldfc.message.columns import Column, Terms
+from goldfc.message.task import Part, Task
+from goldfc.randomness import generator
+from goldfc.server import fuse as server_module
+from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_of
+from goldfc.server.one_shot import pool as pool_of
+from goldfc.site.label import is_far, predict
 from strategies import blobs, micro_clusters, same_partition, seeds
 
 Withheld = Sequence[Literal["mass", "shape"]]
@@ -115,25 +115,25 @@ def test_order_of_features_and_of_micro_clusters_is_kept() -> None:
 
 
 @pytest.mark.parametrize("withheld", [(), ("mass",), ("shape",), ("mass", "shape"), ("shape", "mass")])
-def test_what_a_client_withholds_is_not_in_its_message(withheld: Withheld) -> None:
+def test_what_a_site_withholds_is_not_in_its_message(withheld: Withheld) -> None:
     message = summary_of("east", *withheld).to_message()
     assert set(message.arrays) == {"centroids", "mass", "shape", "mean", "squares"} - set(withheld)
     np.testing.assert_array_equal(message.arrays["centroids"], summary_of("east").centroids)
 
 
 @pytest.mark.parametrize("withheld", [{"east": ("mass",)}, {"east": ("mass", "shape"), "west": ("shape",)}])
-def test_clients_that_withhold_and_clients_that_do_not_can_take_part_together(withheld: dict[str, Withheld]) -> None:
-    sites = [Client(name, rows, withhold=withheld.get(name, ())) for name, rows in ROWS.items()]
+def test_sites_that_withhold_and_sites_that_do_not_can_take_part_together(withheld: dict[str, Withheld]) -> None:
+    sites = [Site(name, rows, withhold=withheld.get(name, ())) for name, rows in ROWS.items()]
     result = run_round(LocalPort(sites), None, OneShot(), generator(0, "server"))
     for summary in result.summaries:
-        assert (summary.mass is None) == ("mass" in withheld.get(summary.client, ()))
-        assert (summary.shape is None) == ("shape" in withheld.get(summary.client, ()))
+        assert (summary.mass is None) == ("mass" in withheld.get(summary.site, ()))
+        assert (summary.shape is None) == ("shape" in withheld.get(summary.site, ()))
     labels = np.concatenate([site.labels for site in sites])
     assert same_partition(labels, blobs(3, 300, 3, seed=0)[1])
 
 
 def test_nobody_tells_more_than_the_task_asks_for() -> None:
-    way = OneShot(mass=False, shape=False, scaling="given")
+    way = OneShot(Task(mass=False, shape=False, scaling="given"))
     summary = summarize(ROWS["east"], "east", way.task)[0]
     assert summary.mass is None
     assert summary.shape is None
@@ -146,7 +146,7 @@ def test_with_many_features_a_whole_round_goes_by_variances() -> None:
     rng = np.random.default_rng(0)
     truth = np.arange(120) % 3
     X = rng.normal(size=(120, n_features)) + 8.0 * (np.arange(n_features) % 3 == truth[:, None])
-    sites = [Client(name, X[start::2]) for start, name in enumerate(("a", "b"))]
+    sites = [Site(name, X[start::2]) for start, name in enumerate(("a", "b"))]
     result = run_round(LocalPort(sites), None, OneShot(), generator(0, "server"))
     assert [summary.shape.shape for summary in result.summaries if summary.shape is not None] == [(n_features,)] * 2
     assert result.model.covariance.shape == (n_features,)
@@ -163,7 +163,7 @@ def told(n_rows: int, name: str, seed: int, n_features: int = 6) -> tuple[Summar
     rng = np.random.default_rng(seed)
     centers = np.array([X[truth == cluster].mean(axis=0) for cluster in range(3)])
     rows = centers[truth] + rng.normal(size=X.shape)
-    return summarize(rows, name, OneShot(smallest=5, rows_each=8).task)[0], rows, truth
+    return summarize(rows, name, OneShot(Task(smallest=5, rows_each=8)).task)[0], rows, truth
 
 
 def test_sites_that_tell_a_covariance_moments_or_one_mean_are_fused_to_a_sensible_model() -> None:
@@ -174,11 +174,11 @@ def test_sites_that_tell_a_covariance_moments_or_one_mean_are_fused_to_a_sensibl
     assert (middle.shape, small.shape, small.moments) == (None, None, None)
     assert middle.moments is not None
     assert len(middle.centroids) > len(small.centroids) == 1
-    model = fuse([large, middle, small], 3, OneShot(smallest=5), generator(0))
+    model = fuse([large, middle, small], 3, OneShot(Task(smallest=5)), generator(0))
     assert ari(truth, predict(model, rows)) > 0.95
     assert ari(theirs, predict(model, others)) > 0.95
     assert is_far(model, rows).mean() < 0.02
-    alone = fuse([large], 3, OneShot(smallest=5), generator(0))
+    alone = fuse([large], 3, OneShot(Task(smallest=5)), generator(0))
     size = np.trace(model.covariance) if model.covariance.ndim == 2 else model.covariance.sum()
     usual = np.trace(alone.covariance) if alone.covariance.ndim == 2 else alone.covariance.sum()
     assert 0.5 < size / usual < 2.0
@@ -193,7 +193,7 @@ def test_the_spread_that_follows_from_moments_is_that_of_the_rows(n_rows: int) -
     exact = spread_of(replace(plain, shape=None))
     assert exact is not None
     np.testing.assert_allclose(exact, np.diagonal(plain.shape), rtol=1e-6)
-    level = summarize(X, "a", OneShot(smallest=5, rows_each=8).task)[0]
+    level = summarize(X, "a", OneShot(Task(smallest=5, rows_each=8)).task)[0]
     assert level.shape is not None
     rounded = spread_of(replace(level, shape=None))
     assert rounded is not None
@@ -251,7 +251,7 @@ def test_tables_with_categories_are_clustered_with_or_without_numbers(columns: t
     terms = Terms(columns=columns)
     rows, truth = mixed_rows(900, 1)
     rows = rows if terms.n_features == 5 else rows[:, [0, 1, 2, 4]]
-    sites = [Client(f"{n}", rows[n::3], terms=terms) for n in range(3)]
+    sites = [Site(f"{n}", rows[n::3], terms=terms) for n in range(3)]
     result = run_round(LocalPort(sites), 2, OneShot(), generator(0, "server"))
     labels = np.empty(len(rows), dtype=np.int64)
     for start, site in enumerate(sites):
@@ -336,7 +336,7 @@ def test_more_micro_clusters_than_the_server_takes_are_all_labelled(n_clusters: 
 def test_many_sites_with_few_rows_each_are_merged_and_labelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MERGED", 150)
     X, truth = blobs(4, 4000, 3, seed=5)
-    sites = [Client(f"{n:03}", X[n::200]) for n in range(200)]
+    sites = [Site(f"{n:03}", X[n::200]) for n in range(200)]
     model = run_round(LocalPort(sites), None, OneShot(at_most=500), generator(0, "server")).model
     assert len(model.micro_labels) == 800
     assert len(model.centroids) == 4
@@ -347,7 +347,7 @@ def test_many_sites_with_few_rows_each_are_merged_and_labelled(monkeypatch: pyte
     assert Model.from_message(model.to_message()).micro_counts == (4,) * 200
 
 
-def test_a_client_may_send_any_number_of_micro_clusters() -> None:
+def test_a_site_may_send_any_number_of_micro_clusters() -> None:
     lone = Summary("tiny", np.zeros((1, 3)))
     model = fuse([summary_of("east"), lone], 3, OneShot(at_most=10), generator(0))
     assert model.micro_counts[1] == 1
@@ -406,7 +406,7 @@ def moon_summaries(n_sites: int, n_rows: int, way: OneShot) -> tuple[list[Summar
 
 
 def test_few_micro_clusters_are_prototypes_themselves() -> None:
-    way = OneShot(smallest=5, rows_each=8)
+    way = OneShot(Task(smallest=5, rows_each=8))
     summaries, _ = moon_summaries(4, 1200, way)
     model = fuse(summaries, 2, way, generator(0))
     assert model.kind == "linked"
@@ -421,9 +421,9 @@ def test_few_micro_clusters_are_prototypes_themselves() -> None:
 
 
 def test_prototypes_do_not_tell_whose_they_are() -> None:
-    way = OneShot(smallest=5, rows_each=8)
+    way = OneShot(Task(smallest=5, rows_each=8))
     summaries, _ = moon_summaries(4, 1200, way)
-    renamed = [replace(one, client=name) for one, name in zip(summaries, "dbca", strict=True)]
+    renamed = [replace(one, site=name) for one, name in zip(summaries, "dbca", strict=True)]
     one, other = (fuse(sent, 2, way, generator(0)).prototypes for sent in (summaries, renamed))
     assert one is not None
     assert other is not None
@@ -435,12 +435,12 @@ def test_prototypes_do_not_tell_whose_they_are() -> None:
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e9, 1e-6)])
 def test_of_many_there_are_a_thousand_prototypes_at_most_and_none_of_few_rows(units: tuple[float, float]) -> None:
-    way = OneShot(smallest=5, rows_each=8)
+    way = OneShot(Task(smallest=5, rows_each=8))
     summaries, X = moon_summaries(30, 12_000, way)
     rng = np.random.default_rng(0)
     moved = [
         Summary(
-            one.client,
+            one.site,
             (one.centroids + 0.01 * rng.normal(size=one.centroids.shape)) * units,  # so that no two are the same
             one.mass,
             None if one.shape is None else one.shape * np.outer(units, units),

@@ -11,14 +11,17 @@ from scipy.stats import norm
 
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray, RowLabels
+from goldfc.agreement import Agreement
 from goldfc.errors import BadRows
-from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.audit import USUAL, WARNINGS, Audit, Change, Finding, Limits, audit
-from goldfc.protocol.client import measured, tell, tell_as
-from goldfc.protocol.finding import moments_of
-from goldfc.protocol.membership import Guess
-from goldfc.protocol.message import is_covariance
-from goldfc.protocol.privacy import (
+from goldfc.learning.rows import InMemory, RowSource
+from goldfc.message.columns import UNNAMED, Column, Terms
+from goldfc.message.summary import is_covariance
+from goldfc.message.task import Task
+from goldfc.server.one_shot import fusion_of
+from goldfc.site.audit import USUAL, WARNINGS, Audit, Change, Finding, Limits, audit
+from goldfc.site.learn import moments_of
+from goldfc.site.membership import Guess
+from goldfc.site.privacy import (
     Allowed,
     Precision,
     Spread,
@@ -33,11 +36,10 @@ from goldfc.protocol.privacy import (
     people_of_each,
     spread_of,
 )
-from goldfc.protocol.rows import InMemory, RowSource
-from goldfc.protocol.terms import UNNAMED, Column, Terms
+from goldfc.site.summarize import measured, tell, tell_as
 
-WAY = OneShot(smallest=5, rows_each=8)
-PLAIN = OneShot(most=1000, rows_each=1)
+WAY = OneShot(Task(smallest=5, rows_each=8))
+PLAIN = OneShot(Task(most=1000, rows_each=1))
 
 
 def with_loners(seed: int, n_features: int = 3) -> FloatArray:
@@ -61,7 +63,7 @@ def summary_of(rows: FloatArray | RowSource, way: OneShot = WAY, terms: Terms | 
 def test_no_centroid_is_a_row_and_no_micro_cluster_is_small(seed: int, n_features: int) -> None:
     rows = with_loners(seed, n_features)
     # Also where a site is asked for more micro-clusters than it can make of so many rows.
-    for way in (WAY, OneShot(most=1000, rows_each=1, smallest=5)):
+    for way in (WAY, OneShot(Task(most=1000, rows_each=1, smallest=5))):
         summary, labels = summarize(rows, "a", way.task)
         assert not is_a_row(summary.centroids, rows).any()
         assert np.bincount(labels).min() >= 5
@@ -205,9 +207,11 @@ def test_one_row_more_or_less_moves_a_mean_by_less_than_about_its_step(seed: int
     usual = np.abs(rows - rows.mean(axis=0)) <= 2.0 * rows.std(axis=0)
     usual[:, 2] = True
     assert (moved <= np.where(usual, step * n_rows / (n_rows - 1), np.inf)).all()
-    summary, _ = summarize(rows[:, :1], "a", OneShot(smallest=5, most=1).task) if n_rows >= 10 else (None, None)
+    summary, _ = summarize(rows[:, :1], "a", OneShot(Task(smallest=5, most=1)).task) if n_rows >= 10 else (None, None)
     if summary is not None:
-        less, _ = summarize(rows[1:, :1], "a", OneShot(smallest=5, most=1).task) if n_rows >= 11 else (summary, None)
+        less, _ = (
+            summarize(rows[1:, :1], "a", OneShot(Task(smallest=5, most=1)).task) if n_rows >= 11 else (summary, None)
+        )
         if usual[0, 0]:
             assert abs(summary.centroids - less.centroids).max() <= 2.3 * step[0]
 
@@ -468,10 +472,10 @@ def test_means_stay_inside_their_ranges_and_the_server_takes_them(seed: int, n_r
     rows = np.column_stack(
         [rng.beta(0.3, 0.3, n_rows), rng.choice([17.5, 18.0, 90.0], n_rows), rng.random((n_rows, len(shares))) < shares]
     )
-    summary, _ = summarize(rows, "a", what.way.task, terms=what.terms)
+    summary, _ = summarize(rows, "a", fusion_of(what).task, terms=what.terms)
     low, high = np.array([column.limits for column in columns]).T
     assert ((summary.centroids >= low) & (summary.centroids <= high)).all()
-    assert what.read_summary(summary.to_message()).client == "a"
+    assert what.read_summary(summary.to_message()).site == "a"
 
 
 def test_counts_are_multiples_of_five_and_shares_do_not_tell_the_exact_size() -> None:
@@ -490,7 +494,7 @@ def test_counts_are_multiples_of_five_and_shares_do_not_tell_the_exact_size() ->
             right += guesses[int(np.argmin(misses))] == size
         return right / len(sizes)
 
-    plain, labels = summarize(rows, "a", OneShot(rows_each=20).task, terms=terms)
+    plain, labels = summarize(rows, "a", OneShot(Task(rows_each=20)).task, terms=terms)
     assert guessed(plain.centroids, np.bincount(labels)) == 1.0
     summary, labels = summarize(rows, "a", WAY.task, terms=terms)
     assert summary.mass is not None

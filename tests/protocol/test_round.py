@@ -7,23 +7,24 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from goldfc import Client, LocalPort, Model, OneShot, Summary, Task, errors, fuse, label, run_round, summarize
+from goldfc import LocalPort, Model, OneShot, Site, Summary, Task, errors, fuse, label, run_round, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage, BadRows, BadSettings, GoldError
 from goldfc.learning.judge import KINDS
 from goldfc.learning.paper.competition import Learning
-from goldfc.protocol.federation import generator
-from goldfc.protocol.fusion import rows_each
-from goldfc.protocol.label import predict
-from goldfc.protocol.message import Message
-from goldfc.protocol.paper import GoldClient, fuse_gold, run_gold
+from goldfc.message.message import Message
+from goldfc.message.task import rows_each
+from goldfc.randomness import generator, site_generator
+from goldfc.server.gold import Gold
+from goldfc.site.gold import GoldSite
+from goldfc.site.label import predict
 
 NAMES = ("ward-b", "ward-a", "ward-c")
 WAYS: dict[str, OneShot] = {
     "any kind": OneShot(),
     **{kind: OneShot(kinds=(kind,)) for kind in KINDS},
-    "as given": OneShot(scaling="given"),
-    "suppressed": OneShot(smallest=5, rows_each=rows_each(5)),
+    "as given": OneShot(Task(scaling="given")),
+    "suppressed": OneShot(Task(smallest=5, rows_each=rows_each(5))),
 }
 all_ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
@@ -33,12 +34,12 @@ def rows_of(name: str) -> FloatArray:
     return rng.normal(size=(90, 3)) * 0.2 + 4.0 * np.eye(3)[rng.integers(3, size=90)]
 
 
-def clients(names: tuple[str, ...] = NAMES) -> list[Client]:
-    return [Client(name, rows_of(name)) for name in names]
+def sites(names: tuple[str, ...] = NAMES) -> list[Site]:
+    return [Site(name, rows_of(name)) for name in names]
 
 
-def gold_clients() -> list[GoldClient]:
-    return [GoldClient(name, rows_of(name), generator(0, "client", name)) for name in NAMES]
+def gold_sites() -> list[GoldSite]:
+    return [GoldSite(name, rows_of(name), site_generator(0, name)) for name in NAMES]
 
 
 def summaries(way: OneShot) -> list[Summary]:
@@ -58,10 +59,10 @@ def assert_same_model(one: Model, other: Model) -> None:
 
 
 @all_ways
-def test_a_round_labels_every_row_at_its_client_by_the_model_alone(way: OneShot) -> None:
-    sites = clients()
-    result = run_round(LocalPort(sites), 3, way, server())
-    for site in sites:
+def test_a_round_labels_every_row_at_its_site_by_the_model_alone(way: OneShot) -> None:
+    members = sites()
+    result = run_round(LocalPort(members), 3, way, server())
+    for site in members:
         assert len(site.labels) == len(site.certainty) == len(site.micro_clusters) == 90
         labels, certainty = label(rows_of(site.name), result.model)
         np.testing.assert_array_equal(site.labels, labels)
@@ -69,41 +70,41 @@ def test_a_round_labels_every_row_at_its_client_by_the_model_alone(way: OneShot)
         assert ((site.certainty >= 0.0) & (site.certainty <= 1.0)).all()
         # Clusters are far apart, so that rows are where their micro-clusters are.
         np.testing.assert_array_equal(site.labels, result.model.labels_of(site.name)[site.micro_clusters])
-    assert result.model.clients == ("ward-a", "ward-b", "ward-c")
+    assert result.model.sites == ("ward-a", "ward-b", "ward-c")
 
 
 def test_in_the_papers_way_a_row_has_the_label_of_its_micro_cluster() -> None:
-    sites = gold_clients()
-    model = run_gold(LocalPort(sites), 3, Learning(), server()).model
-    for site in sites:
+    members = gold_sites()
+    model = run_round(LocalPort(members), 3, Gold(Learning()), server()).model
+    for site in members:
         own = model.own(site.name)
         np.testing.assert_array_equal(site.labels, model.micro_labels[own][site.micro_clusters])
         np.testing.assert_array_equal(site.certainty, model.micro_certainty[own][site.micro_clusters])
     assert_same_model(Model.from_message(model.to_message()), model)
 
 
-def test_every_client_answers_exactly_once_and_sends_only_centroids_the_papers_way() -> None:
-    port = LocalPort(gold_clients())
-    result = run_gold(port, 3, Learning(), server())
+def test_every_site_answers_exactly_once_and_sends_only_centroids_the_papers_way() -> None:
+    port = LocalPort(gold_sites())
+    result = run_round(port, 3, Gold(Learning()), server())
     upward = [crossing for crossing in port.ledger.crossings if crossing.upward]
-    assert sorted(crossing.client for crossing in upward) == sorted(NAMES)
+    assert sorted(crossing.site for crossing in upward) == sorted(NAMES)
     assert {crossing.kind for crossing in upward} == {"summary"}
     for summary in result.summaries:
         message = summary.to_message()
         assert set(message.arrays) == {"centroids"}
-        assert set(message.facts) == {"client"}
+        assert set(message.facts) == {"site"}
 
 
-def test_every_client_answers_exactly_once_and_sends_mass_shape_and_moments() -> None:
-    port = LocalPort(clients())
+def test_every_site_answers_exactly_once_and_sends_mass_shape_and_moments() -> None:
+    port = LocalPort(sites())
     result = run_round(port, 3, OneShot(), server())
     upward = [crossing for crossing in port.ledger.crossings if crossing.upward]
-    assert sorted(crossing.client for crossing in upward) == sorted(NAMES)
+    assert sorted(crossing.site for crossing in upward) == sorted(NAMES)
     assert {crossing.kind for crossing in upward} == {"summary"}
     for summary in result.summaries:
         message = summary.to_message()
         assert set(message.arrays) == {"centroids", "mass", "shape", "mean", "squares"}
-        assert set(message.facts) == {"client", "count"}
+        assert set(message.facts) == {"site", "count"}
         assert message.arrays["shape"].shape == (3, 3)
         assert message.arrays["mass"].sum() == 90
         assert len(message.arrays["mass"]) == len(message.arrays["centroids"]) <= 90 // 5
@@ -123,7 +124,7 @@ def test_centroid_mass_and_shape_are_those_of_the_rows() -> None:
 
 @all_ways
 def test_the_ledger_counts_what_the_messages_weigh(way: OneShot) -> None:
-    port = LocalPort(clients())
+    port = LocalPort(sites())
     result = run_round(port, 3, way, server())
     numbers = sum(array.nbytes for summary in result.summaries for array in summary.to_message().arrays.values())
     assert port.ledger.bytes_up == sum(summary.to_message().nbytes for summary in result.summaries)
@@ -135,9 +136,9 @@ def test_the_ledger_counts_what_the_messages_weigh(way: OneShot) -> None:
 
 @pytest.mark.parametrize("kind", ["shared", "own", "the paper's"])
 def test_the_model_has_no_place_for_micro_centroids_where_clusters_are_told_by_their_means(kind: str) -> None:
-    way = WAYS.get(kind, OneShot(mass=False, shape=False, scaling="given"))
+    way = WAYS.get(kind, OneShot(Task(mass=False, shape=False, scaling="given")))
     sent = summaries(way)
-    model = fuse(sent, 3, way, server()) if kind in WAYS else fuse_gold(sent, 3, Learning(), server())
+    model = fuse(sent, 3, way, server()) if kind in WAYS else fuse(sent, 3, Gold(Learning()), server())
     message = model.to_message()
     arrays = {"centroids", "cluster_mass", "covariance", "reach", "micro_labels", "micro_certainty", "levels"}
     assert set(message.arrays) - {"mean", "squares"} == arrays
@@ -167,14 +168,14 @@ def test_order_of_arrival_changes_nothing_where_micro_clusters_are_merged(kind: 
 
 @all_ways
 def test_number_of_threads_changes_nothing(way: OneShot) -> None:
-    alone, together = (run_round(LocalPort(clients(), n_jobs=n), None, way, server()).model for n in (1, 3))
+    alone, together = (run_round(LocalPort(sites(), n_jobs=n), None, way, server()).model for n in (1, 3))
     assert_same_model(alone, together)
 
 
 def test_number_of_threads_of_the_libraries_changes_nothing() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1500, 60)) + 9.0 * rng.integers(3, size=(1500, 1))
-    way = OneShot(most=300, starts=2)
+    way = OneShot(Task(most=300), starts=2)
     models = []
     for limit in (1, 2, 4):
         with threadpool_limits(limits=limit):
@@ -186,9 +187,9 @@ def test_number_of_threads_of_the_libraries_changes_nothing() -> None:
 
 
 @all_ways
-def test_a_clients_summary_does_not_hang_on_who_else_takes_part(way: OneShot) -> None:
-    few = LocalPort(clients(("ward-a", "ward-c")))
-    many = LocalPort(clients())
+def test_a_sites_summary_does_not_hang_on_who_else_takes_part(way: OneShot) -> None:
+    few = LocalPort(sites(("ward-a", "ward-c")))
+    many = LocalPort(sites())
     task = way.task.to_message()
     one, other = few.ask(task)["ward-c"], many.ask(task)["ward-c"]
     assert set(one.arrays) == set(other.arrays)
@@ -209,8 +210,8 @@ def test_messages_survive_the_way_there_and_back(way: OneShot, n_clusters: int |
     model = fuse(summaries(way), n_clusters, way, server())
     back = Model.from_message(model.to_message())
     assert_same_model(back, model)
-    assert (back.clients, back.micro_counts, back.levels.n_clusters, back.proposal) == (
-        model.clients,
+    assert (back.sites, back.micro_counts, back.levels.n_clusters, back.proposal) == (
+        model.sites,
         model.micro_counts,
         model.levels.n_clusters,
         model.proposal,
@@ -248,15 +249,15 @@ def test_the_two_sides_share_no_memory() -> None:
         message.arrays["centroids"][0, 0] = 2.0
 
 
-def test_some_clients_can_be_asked_alone() -> None:
-    port = LocalPort(clients())
+def test_some_sites_can_be_asked_alone() -> None:
+    port = LocalPort(sites())
     assert set(port.ask(Task().to_message(), ["ward-c"])) == {"ward-c"}
     assert port.ledger.uplinks == 1
 
 
-def test_progress_is_told_for_every_client() -> None:
+def test_progress_is_told_for_every_site() -> None:
     done: list[str] = []
-    LocalPort(clients(), on_answer=done.append).ask(Task().to_message())
+    LocalPort(sites(), on_answer=done.append).ask(Task().to_message())
     assert sorted(done) == sorted(NAMES)
 
 
@@ -273,8 +274,8 @@ def test_predict_takes_rows_that_took_no_part(way: OneShot) -> None:
     [
         (np.zeros((0, 2)), "at least one row and one column"),
         (np.zeros(3), "at least one row and one column"),
-        (np.array([[1.0, np.nan]]), "Client 'a': row 0, column 1 holds nan; fill or drop missing values"),
-        (np.array([[1.0], [np.inf]]), "Client 'a': row 1, column 0 holds inf"),
+        (np.array([[1.0, np.nan]]), "Site 'a': row 0, column 1 holds nan; fill or drop missing values"),
+        (np.array([[1.0], [np.inf]]), "Site 'a': row 1, column 0 holds inf"),
         (np.array([[1e200]]), "rescale values beyond 1e"),
     ],
 )
@@ -285,19 +286,19 @@ def test_rows_that_cannot_be_learned_from_are_refused_by_place(rows: FloatArray,
 
 def test_summaries_that_do_not_fit_together_are_refused() -> None:
     rng, way = generator(0), OneShot()
-    with pytest.raises(BadMessage, match="at least one client"):
+    with pytest.raises(BadMessage, match="at least one site"):
         fuse([], 2, way, rng)
     with pytest.raises(BadMessage, match="'a' sent two summaries"):
         fuse([Summary("a", np.ones((2, 2)))] * 2, 2, way, rng)
-    with pytest.raises(BadMessage, match="'b' sent 3 features, client 'a' sent 2"):
+    with pytest.raises(BadMessage, match="'b' sent 3 features, site 'a' sent 2"):
         fuse([Summary("a", np.ones((2, 2))), Summary("b", np.ones((2, 3)))], 2, way, rng)
     for bad in (0, -1, 2.5, "3"):
         with pytest.raises(BadSettings, match=r"n_clusters must be a whole number from 1 on, or None to have it prop"):
             fuse([Summary("a", np.ones((2, 2)))], bad, way, rng)  # type: ignore[arg-type]
         with pytest.raises(BadSettings, match="n_clusters must be a whole number"):
-            run_round(LocalPort(clients()), bad, way, rng)  # type: ignore[arg-type]
+            run_round(LocalPort(sites()), bad, way, rng)  # type: ignore[arg-type]
         with pytest.raises(BadSettings, match="n_clusters must be a whole number"):
-            run_gold(LocalPort(gold_clients()), bad, Learning(), rng)  # type: ignore[arg-type]
+            run_round(LocalPort(gold_sites()), bad, Gold(Learning()), rng)  # type: ignore[arg-type]
 
 
 def test_bad_summaries_are_refused() -> None:
@@ -321,13 +322,13 @@ def test_whole_number_centroids_are_taken_as_the_numbers_they_are(way: OneShot) 
 
 def test_messages_that_lack_something_are_refused() -> None:
     with pytest.raises(BadMessage, match="not as it should be: 'centroids'"):
-        Summary.from_message(Message("summary", facts={"client": "a"}))
+        Summary.from_message(Message("summary", facts={"site": "a"}))
     with pytest.raises(BadMessage, match="not as it should be"):
         Task.from_message(Message("summarize", facts={"speed": 3}))
     with pytest.raises(BadMessage, match="not as it should be"):
         Task.from_message(Message("summarize", facts={**Task().to_message().facts, "speed": 3}))
-    sent = summaries(OneShot(scaling="given"))
-    for way in (OneShot(scaling="given"), OneShot(scaling="given", kinds=("linked",))):
+    sent = summaries(OneShot(Task(scaling="given")))
+    for way in (OneShot(Task(scaling="given")), OneShot(Task(scaling="given"), kinds=("linked",))):
         model = fuse(sent, 3, way, server()).to_message()
         for kept in (model.arrays, model.facts):
             for missing in kept:
@@ -335,8 +336,8 @@ def test_messages_that_lack_something_are_refused() -> None:
                 facts = {name: fact for name, fact in model.facts.items() if name != missing}
                 with pytest.raises(BadMessage, match=f"not as it should be: '{missing}'"):
                     Model.from_message(Message("model", arrays, facts))
-    with pytest.raises(BadMessage, match="There is no client 'ward-x'"):
-        LocalPort(clients()).ask(Task().to_message(), ["ward-x"])
+    with pytest.raises(BadMessage, match="There is no site 'ward-x'"):
+        LocalPort(sites()).ask(Task().to_message(), ["ward-x"])
 
 
 def test_models_that_do_not_fit_together_are_refused_in_one_process_too() -> None:
@@ -354,7 +355,7 @@ def test_models_that_do_not_fit_together_are_refused_in_one_process_too() -> Non
 
 
 def test_messages_out_of_turn_are_refused() -> None:
-    site, gold = clients()[0], gold_clients()[0]
+    site, gold = sites()[0], gold_sites()[0]
     for one in (site, gold):
         with pytest.raises(BadMessage, match="has not summarised its rows yet"):
             _ = one.micro_clusters
@@ -372,17 +373,17 @@ def test_messages_out_of_turn_are_refused() -> None:
 
 def test_who_took_no_part_can_label_by_a_model_but_has_no_micro_clusters_in_it() -> None:
     model = fuse(summaries(OneShot()), 3, OneShot(), server())
-    stranger = Client("ward-x", rows_of("ward-x"))
+    stranger = Site("ward-x", rows_of("ward-x"))
     stranger.answer(model.to_message())
     np.testing.assert_array_equal(stranger.labels, label(rows_of("ward-x"), model)[0])
-    with pytest.raises(BadMessage, match="'ward-x' took no part in this model; its clients are ward-a, ward-b, ward-c"):
+    with pytest.raises(BadMessage, match="'ward-x' took no part in this model; its sites are ward-a, ward-b, ward-c"):
         model.labels_of("ward-x")
     with pytest.raises(BadMessage, match="'ward-x' took no part in this model"):
-        GoldClient("ward-x", rows_of("ward-x"), generator(0)).answer(model.to_message())
+        GoldSite("ward-x", rows_of("ward-x"), generator(0)).answer(model.to_message())
 
 
 def test_a_second_model_replaces_the_labels_of_the_first() -> None:
-    site = clients()[0]
+    site = sites()[0]
     for n_clusters in (3, 2):
         model = fuse(summaries(OneShot()), n_clusters, OneShot(), server())
         site.answer(model.to_message())
@@ -412,7 +413,7 @@ def test_tasks_that_nobody_could_do_are_refused(settings: dict[str, Any], senten
 
 @pytest.mark.parametrize("n_rows", [1, 2, 4, 5, 9, 40, 300])
 @pytest.mark.parametrize(("most", "rows_each"), [(1000, 1), (1000, 5), (7, 1), (7, 5), (1, 1), (100, 1000)])
-def test_a_client_has_as_many_micro_clusters_as_the_task_allows(n_rows: int, most: int, rows_each: int) -> None:
+def test_a_site_has_as_many_micro_clusters_as_the_task_allows(n_rows: int, most: int, rows_each: int) -> None:
     task = Task(most, rows_each)
     rows = np.random.default_rng(n_rows).normal(size=(n_rows, 2))
     summary, labels = summarize(rows, "a", task)
@@ -428,7 +429,7 @@ def test_where_there_is_a_smallest_number_of_rows_there_are_more_rows_for_each()
 
 def test_names_are_unique_in_a_federation() -> None:
     with pytest.raises(BadMessage, match="same name"):
-        LocalPort(clients(("a", "a")))
+        LocalPort(sites(("a", "a")))
 
 
 def test_every_error_is_a_gold_error() -> None:

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from goldfc import OneShot, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
-from goldfc.protocol import rows as rows_module
-from goldfc.protocol.audit import audit
-from goldfc.protocol.client import tell
-from goldfc.protocol.finding import moments_of
-from goldfc.protocol.rows import Chosen, InMemory, RowSource, blocks_of, sample_of
+from goldfc.learning import rows as rows_module
+from goldfc.learning.rows import Chosen, InMemory, RowSource, blocks_of, sample_of
+from goldfc.message.task import Task
+from goldfc.site.audit import audit
+from goldfc.site.learn import moments_of
+from goldfc.site.summarize import tell
 
-WAY = OneShot(smallest=5, rows_each=8)
+WAY = OneShot(Task(smallest=5, rows_each=8))
 
 
 def table(n_rows: int, n_features: int = 3) -> FloatArray:

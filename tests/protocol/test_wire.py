@@ -17,14 +17,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from goldfc import Model, Summary
+from goldfc import Model, Summary, files
 from goldfc.errors import BadMessage
 from goldfc.learning.levels import Levels
 from goldfc.learning.moments import Moments
 from goldfc.learning.proposal import Candidate, Proposal
-from goldfc.protocol import wire
-from goldfc.protocol.message import Message, Prototypes, canonical_json
-from goldfc.protocol.terms import UNNAMED, Column, Terms
+from goldfc.message import wire
+from goldfc.message.columns import UNNAMED, Column, Terms
+from goldfc.message.message import Message, canonical_json
+from goldfc.message.model import Prototypes
 
 NAME = "ward-a.goldfc"
 TERMS = Terms(
@@ -53,7 +54,7 @@ MODEL = Model(
     mass=np.array([15.0, 25.0]),
     covariance=COVARIANCE,
     reach=np.array([3.0, 4.0]),
-    clients=("ward-a", "ward-b"),
+    sites=("ward-a", "ward-b"),
     micro_counts=(3, 1),
     micro_labels=np.array([0, 1, 1, 0]),
     micro_certainty=np.array([1.0, 0.5, 0.75, 1.0]),
@@ -216,11 +217,11 @@ def test_the_kind_of_number_that_content_was_held_in_does_not_change_the_bytes(d
     assert wire.encode(Message("summary", arrays, MESSAGES["summary"].facts)) == BODIES["summary"]
 
 
-def test_parts_that_a_client_withholds_are_not_there() -> None:
+def test_parts_that_a_site_withholds_are_not_there() -> None:
     bare = replace(SUMMARY, mass=None, shape=None, moments=None, smallest=1)
     message = wire.decode(wire.encode(bare.to_message()))
     assert set(message.arrays) == {"centroids"}
-    assert set(message.facts) == {"client", "terms"}
+    assert set(message.facts) == {"site", "terms"}
     assert Summary.from_message(message).moments is None
 
 
@@ -230,7 +231,7 @@ def test_a_message_that_says_of_no_federation_where_it_belongs_does_not_cross() 
 
 
 def test_nothing_is_written_that_would_be_too_large_to_be_read() -> None:
-    huge = Message("summary", {"centroids": np.zeros((600, 4000))}, {"client": "a"})
+    huge = Message("summary", {"centroids": np.zeros((600, 4000))}, {"site": "a"})
     with pytest.raises(
         BadMessage,
         match=r"would have 19200\d\d\d bytes and a header of \d+; 16777216 and 1048576 are the limits: fewer micro",
@@ -633,7 +634,7 @@ def test_numbers_that_cannot_be_calculated_with_are_refused_in_every_array(kind:
         for value in (1e308, -1e308):
             bad = array.astype(float)
             bad.flat[0] = value
-            assert_refused(tmp_path, with_arrays(kind, **{name: bad}), "The summary of client|The model")
+            assert_refused(tmp_path, with_arrays(kind, **{name: bad}), "The summary of site|The model")
 
 
 VALUES = {
@@ -665,7 +666,7 @@ VALUES = {
 
 @pytest.mark.parametrize(("arrays", "sentence"), VALUES.values(), ids=VALUES)
 def test_values_that_no_rows_have_are_refused(arrays: dict[str, Any], sentence: str, tmp_path: Path) -> None:
-    assert_refused(tmp_path, with_arrays(**arrays), f"The summary of client 'ward-a' .*{sentence}")
+    assert_refused(tmp_path, with_arrays(**arrays), f"The summary of site 'ward-a' .*{sentence}")
 
 
 @pytest.mark.parametrize("count", [0, -20, 10**9, 2.5, "20", 10**300, True])
@@ -680,32 +681,32 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
     "half a label": (lambda: with_arrays("model", micro_labels=[0, 1, 0.5, 0]), "labels that are not whole numbers"),
     "a label too few": (
         lambda: with_arrays("model", micro_labels=[0, 1, 1]),
-        "the micro-clusters of all clients are there",
+        "the micro-clusters of all sites are there",
     ),
     "counts that do not add up": (
         lambda: with_facts(lambda facts: facts.update(micro_counts=[3, 2]), "model"),
-        "the micro-clusters of all clients are there",
+        "the micro-clusters of all sites are there",
     ),
     "a count too many": (
         lambda: with_facts(lambda facts: facts.update(micro_counts=[2, 1, 1]), "model"),
-        "every client has micro-clusters",
+        "every site has micro-clusters",
     ),
     "a count of nothing": (
         lambda: with_facts(lambda facts: facts.update(micro_counts=[4, 0]), "model"),
         r"micro_counts\.1: Input should be greater than or equal to 1",
     ),
-    "the same client twice": (
-        lambda: with_facts(lambda facts: facts.update(clients=["ward-a", "ward-a"]), "model"),
-        "every client is named once",
+    "the same site twice": (
+        lambda: with_facts(lambda facts: facts.update(sites=["ward-a", "ward-a"]), "model"),
+        "every site is named once",
     ),
-    "nobody": (lambda: with_facts(lambda facts: facts.update(clients=[]), "model"), "every client is named once"),
-    "a client with a path": (
-        lambda: with_facts(lambda facts: facts.update(clients=["ward-a", "../b"]), "model"),
-        r"clients\.1: .*must be letters, digits",
+    "nobody": (lambda: with_facts(lambda facts: facts.update(sites=[]), "model"), "every site is named once"),
+    "a site with a path": (
+        lambda: with_facts(lambda facts: facts.update(sites=["ward-a", "../b"]), "model"),
+        r"sites\.1: .*must be letters, digits",
     ),
     "a digest too few": (
         lambda: with_facts(lambda facts: facts.update(digests=["0" * 32]), "model"),
-        "every client has a digest",
+        "every site has a digest",
     ),
     "a digest that is none": (
         lambda: with_facts(lambda facts: facts.update(digests=["0" * 32, "0" * 31 + "\n"]), "model"),
@@ -954,7 +955,7 @@ PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
         f"{NO_JSON} .*a key is there twice",
     ),
     "a fact twice": (
-        lambda: with_inner(lambda text: text.replace('"client":', '"client":"ward-b","client":')),
+        lambda: with_inner(lambda text: text.replace('"site":', '"site":"ward-b","site":')),
         f"{NO_JSON} .*a key is there twice",
     ),
     "a column's name twice": (
@@ -962,7 +963,7 @@ PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
         f"{NO_JSON} .*a key is there twice",
     ),
     "a fact twice, once escaped": (
-        lambda: with_inner(lambda text: text.replace('"client":', '"\\u0063lient":"ward-b","client":')),
+        lambda: with_inner(lambda text: text.replace('"site":', '"\\u0063lient":"ward-b","site":')),
         f"{NO_JSON} .*a key is there twice",
     ),
     "an unknown fact": (
@@ -1023,7 +1024,7 @@ PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
         "must be printable|unable to parse",
     ),
     "half a character as a key": (
-        lambda: with_inner(lambda text: text.replace('{"client"', '{"\\ud800":1,"client"')),
+        lambda: with_inner(lambda text: text.replace('{"site"', '{"\\ud800":1,"site"')),
         "its header is not as it should be",
     ),
     "half a character as a filling": (
@@ -1072,9 +1073,9 @@ def test_headers_made_to_break_the_parser_are_refused(make: Callable[[], bytes],
         "a\0",
     ],
 )
-@pytest.mark.parametrize("place", ["client", "federation"])
+@pytest.mark.parametrize("place", ["site", "federation"])
 def test_names_that_could_point_elsewhere_are_refused(place: str, name: str, tmp_path: Path) -> None:
-    body = with_facts(lambda facts: (facts if place == "client" else facts["terms"]).update({place: name}))
+    body = with_facts(lambda facts: (facts if place == "site" else facts["terms"]).update({place: name}))
     assert_refused(tmp_path, body, rf"{place}.*: .*must be letters, digits, '\.', '_' or '-', at most 64")
 
 
@@ -1088,7 +1089,7 @@ def test_columns_that_nobody_could_read_are_refused(text: str, tmp_path: Path) -
 
 def test_what_was_written_is_there_and_nothing_else(tmp_path: Path) -> None:
     for content in (b"first", b"second", b""):
-        wire.write_durably(tmp_path / NAME, content)
+        files.write_durably(tmp_path / NAME, content)
         assert (tmp_path / NAME).read_bytes() == content
         assert names_in(tmp_path) == [NAME]
 
@@ -1115,7 +1116,7 @@ def is_root() -> bool:
 
 @pytest.mark.parametrize("when", ["writing", "syncing", "renaming"])
 def test_a_full_disk_leaves_the_old_file_as_it_was(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wire.write_durably(tmp_path / NAME, b"old")
+    files.write_durably(tmp_path / NAME, b"old")
     with monkeypatch.context() as disk:
         if when == "writing":
             disk.setattr(os, "fdopen", FullDisk)
@@ -1124,19 +1125,19 @@ def test_a_full_disk_leaves_the_old_file_as_it_was(when: str, tmp_path: Path, mo
         else:
             disk.setattr(Path, "replace", fail(errno.ENOSPC))
         with pytest.raises(OSError, match="No space left on device"):
-            wire.write_durably(tmp_path / NAME, b"new and longer")
+            files.write_durably(tmp_path / NAME, b"new and longer")
     assert (tmp_path / NAME).read_bytes() == b"old"
     assert names_in(tmp_path) == [NAME]
 
 
 def test_a_read_only_folder_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wire.write_durably(tmp_path / NAME, b"old")
+    files.write_durably(tmp_path / NAME, b"old")
     tmp_path.chmod(0o500)
     with monkeypatch.context() as folder:
         if is_root():  # who may write anywhere
             folder.setattr(os, "open", fail(errno.EACCES))
         with pytest.raises(PermissionError):
-            wire.write_durably(tmp_path / NAME, b"new")
+            files.write_durably(tmp_path / NAME, b"new")
     tmp_path.chmod(0o700)
     assert (tmp_path / NAME).read_bytes() == b"old"
     assert names_in(tmp_path) == [NAME]
@@ -1151,7 +1152,7 @@ def test_private_files_are_never_readable_by_others(tmp_path: Path, monkeypatch:
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", noting)
-    wire.write_durably(tmp_path / "key", b"secret", private=True)
+    files.write_durably(tmp_path / "key", b"secret", private=True)
     assert modes[0] == 0o600
     assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
 

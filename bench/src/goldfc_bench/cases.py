@@ -1,10 +1,10 @@
-"""What a run is made on, by name: a data set, and clients that hold its rows.
+"""What a run is made on, by name: a data set, and sites that hold its rows.
 
 Data sets: whatever `datasets.load` knows; `SD-<rows>x<features>`, the synthetic mixture of any size;
 `separate-<clusters>-<seed>`, a mixture whose clusters everybody can tell apart; `EC-raw` and so on, a set in the units
 it was measured in; and `path/to/file.csv`, a table of numbers of your own whose last column says the true class.
-Clients: `paper`, the paper's own; `non-icd-<clients>-<seed>`, drawn by the simulator; `exchanged-<clients>-<seed>-<per
-cent>`, the same rows and sizes, but so many of the rows have changed places at random; `even-<clients>`, all rows dealt
+Sites: `paper`, the paper's own; `non-icd-<sites>-<seed>`, drawn by the simulator; `exchanged-<sites>-<seed>-<per
+cent>`, the same rows and sizes, but so many of the rows have changed places at random; `even-<sites>`, all rows dealt
 out evenly and at random.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from goldfc.demo.data import Dataset, Split, standardized
 from goldfc.demo.split import Drawing, as_split
 from goldfc.errors import BadSettings
-from goldfc.protocol.federation import generator
+from goldfc.randomness import generator
 from goldfc_bench.datasets import load, load_csv, load_split, synthetic, well_separated
 
 RAW = "-raw"
@@ -42,7 +42,7 @@ def dataset_of(name: str) -> Dataset:
 
 @lru_cache(maxsize=4)
 def split_of(dataset: str, split: str) -> Split:
-    """The rows of a data set at their clients."""
+    """The rows of a data set at their sites."""
     if split == "paper" and dataset.endswith(RAW):
         return in_own_units(load_split(dataset.removesuffix(RAW)), dataset_of(dataset))
     if split == "paper":
@@ -57,17 +57,17 @@ def split_of(dataset: str, split: str) -> Split:
         order = generator(0, "deal", dataset).permutation(len(complete.X))
         return as_split(complete, [np.sort(part) for part in np.array_split(order, int(match[1]))])
     raise BadSettings(
-        f"There are no clients called {split!r}; use paper, non-icd-<clients>-<seed>, "
-        "exchanged-<clients>-<seed>-<per cent> or even-<clients>."
+        f"There are no sites called {split!r}; use paper, non-icd-<sites>-<seed>, "
+        "exchanged-<sites>-<seed>-<per cent> or even-<sites>."
     )
 
 
 def exchanged(split: Split, share: float, rng: np.random.Generator) -> Split:
-    """The same rows at clients of the same sizes, but a share of the rows has changed places."""
-    client = split.client.copy()
-    chosen = np.flatnonzero(rng.random(len(client)) < share)
-    client[chosen] = client[rng.permutation(chosen)]
-    return replace(split, client=client)
+    """The same rows at sites of the same sizes, but a share of the rows has changed places."""
+    site = split.site.copy()
+    chosen = np.flatnonzero(rng.random(len(site)) < share)
+    site[chosen] = site[rng.permutation(chosen)]
+    return replace(split, site=site)
 
 
 def in_own_units(split: Split, complete: Dataset) -> Split:

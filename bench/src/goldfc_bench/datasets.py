@@ -1,4 +1,4 @@
-"""The data of the experiments: ten public sets, the paper's client splits of them, and sets that need no file.
+"""The data of the experiments: ten public sets, the paper's site splits of them, and sets that need no file.
 
 The package carries no data. Complete sets are `full/NAME.csv` and splits `splits/NAME.npz` in `data_folder()`;
 `fetch` puts a complete set there for whoever has a network.
@@ -62,13 +62,13 @@ def load_csv(path: Path) -> Dataset:
 
 
 def load_split(name: str) -> Split:
-    """The paper's own eight clients of one of the ten sets; the values are standardised."""
+    """The paper's own eight sites of one of the ten sets; the values are standardised."""
     _facts(name)
     path = data_folder() / "splits" / f"{name}.npz"
     if not path.is_file():
         raise DataNotFound(
             f"The paper's split of {name} is not in {path.parent}; splits cannot be fetched: set GOLDFC_DATA to a "
-            "folder that has them, or draw clients with goldfc.demo.split.simulate_split."
+            "folder that has them, or draw sites with goldfc.demo.split.simulate_split."
         )
     with np.load(path, allow_pickle=False) as arrays:
         return Split(name, arrays["X"], arrays["y"], arrays["client"], arrays["row"])
@@ -184,7 +184,7 @@ def as_it_is(table: Table) -> Table:
 
 
 def drop_malformed_vehicle(table: Table) -> Table:
-    """VE: the row that UCI's own table has shifted by one column, and that is in none of the paper's clients."""
+    """VE: the row that UCI's own table has shifted by one column, and that is in none of the paper's sites."""
     keep = [tuple(row) != VE_MALFORMED for row in table.values]
     return Table(table.values[keep], tuple(compress(table.labels, keep)), table.feature_names)
 

@@ -56,7 +56,7 @@ def degree(quick: bool) -> list[Job]:
 
 
 def exchange(quick: bool) -> list[Job]:
-    """Lambda alone: the same rows at clients of the same sizes, from as drawn to fully mixed."""
+    """Lambda alone: the same rows at sites of the same sizes, from as drawn to fully mixed."""
     datasets, draws, seeds = (("US",), 1, 1) if quick else (FIVE, 6, 3)
     return [
         Job(dataset, f"exchanged-8-{draw}-{per_cent}", method, seed, limit=120.0)
@@ -69,7 +69,7 @@ def exchange(quick: bool) -> list[Job]:
 
 
 def spread_of_degrees(dataset: str, candidates: int, kept: int) -> list[str]:
-    """Of many draws of eight clients, some whose lambdas are spread evenly from the smallest to the largest."""
+    """Of many draws of eight sites, some whose lambdas are spread evenly from the smallest to the largest."""
     names = [f"non-icd-8-{seed}" for seed in range(candidates)]
     degrees = np.array([degree_of(dataset, name) for name in names])
     targets = np.linspace(degrees.min(), degrees.max(), kept)
@@ -78,8 +78,8 @@ def spread_of_degrees(dataset: str, candidates: int, kept: int) -> list[str]:
 
 
 def degree_of(dataset: str, split: str) -> float:
-    """Lambda of the clients of a case."""
-    return non_icd_degree(split_of(dataset, split).rows_per_client())
+    """Lambda of the sites of a case."""
+    return non_icd_degree(split_of(dataset, split).rows_per_site())
 
 
 def ablation(quick: bool) -> list[Job]:
@@ -131,8 +131,8 @@ def unknown(quick: bool) -> list[Job]:
     ]
 
 
-def clients(quick: bool) -> list[Job]:
-    """From a hundred to a thousand clients."""
+def sites(quick: bool) -> list[Job]:
+    """From a hundred to a thousand sites."""
     datasets, numbers, limit = (("US",), (20, 40), 5.0) if quick else (SIX, tuple(range(100, 1001, 100)), 20.0)
     # These two are compared with each other at all sizes, so neither may run out of time.
     limits = {} if quick else dict.fromkeys((OneShotMethod.name, CoresetKMeans.name), 200.0)
@@ -187,12 +187,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
         Experiment("performance", "All methods on the paper's ten splits", performance),
-        Experiment("degree", "From hardly to heavily Non-ICD clients", degree),
+        Experiment("degree", "From hardly to heavily Non-ICD sites", degree),
         Experiment("exchange", "The same rows, more and less Non-ICD", exchange),
         Experiment("ablation", "What FCPL and MCPL are worth", ablation),
         Experiment("granularity", "What each level is worth", granularity),
         Experiment("unknown", "The number of clusters nobody knows", unknown),
-        Experiment("clients", "From 100 to 1000 clients", clients),
+        Experiment("sites", "From 100 to 1000 sites", sites),
         Experiment("time", "Seconds against rows and features", seconds, one_at_a_time=True),
         Experiment("hyper", "Learning rate and first candidates", hyper),
     )

@@ -1,4 +1,4 @@
-"""Experiment 8: the whole process of GOLD as a picture. US at three Non-ICD clients, in two dimensions."""
+"""Experiment 8: the whole process of GOLD as a picture. US at three Non-ICD sites, in two dimensions."""
 
 import json
 from collections.abc import Sequence
@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goldfc.demo.data import clients_of
+from goldfc.demo.data import sites_of
 from goldfc.learning.paper.competition import Learning
-from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.paper import GoldClient, run_gold
+from goldfc.randomness import generator
+from goldfc.server.gold import Gold
+from goldfc.server.round import run_round
+from goldfc.site.gold import GoldSite
+from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import dataset_of, split_of
 
 if TYPE_CHECKING:
@@ -38,21 +41,21 @@ class Panel:
 
 
 def make_picture(seed: int) -> list[Panel]:
-    """Truth, what each client finds, what the server makes of it; the plane has the two main axes of all rows."""
+    """Truth, what each site finds, what the server makes of it; the plane has the two main axes of all rows."""
     complete, split = dataset_of(DATASET), split_of(DATASET, SPLIT)
     axes = np.linalg.svd(complete.X - complete.X.mean(axis=0), full_matrices=False)[2][:2].T
-    clients = clients_of(GoldClient, split, seed)
-    result = run_gold(LocalPort(clients), complete.n_clusters, Learning(), generator(seed, "server"))
+    sites = sites_of(GoldSite, split, seed)
+    result = run_round(LocalPort(sites), complete.n_clusters, Gold(Learning()), generator(seed, "server"))
     panels = [Panel("all rows, by true class", (complete.X @ axes).tolist(), complete.y.tolist(), [], [])]
-    summaries = {summary.client: summary for summary in result.summaries}
-    for client, rows in zip(clients, split.rows_per_client(), strict=True):
-        summary = summaries[client.name]
+    summaries = {summary.site: summary for summary in result.summaries}
+    for site, rows in zip(sites, split.rows_per_site(), strict=True):
+        summary = summaries[site.name]
         count = len(summary.centroids)
         panels.append(
             Panel(
-                title=f"client {client.name}: {len(rows)} rows, {count} micro-clusters",
+                title=f"site {site.name}: {len(rows)} rows, {count} micro-clusters",
                 points=(rows @ axes).tolist(),
-                groups=client.micro_clusters.tolist(),
+                groups=site.micro_clusters.tolist(),
                 centroids=(summary.centroids @ axes).tolist(),
                 centroid_groups=list(range(count)),
             )

@@ -24,11 +24,13 @@ from threadpoolctl import threadpool_limits
 import goldfc
 from goldfc._parallel import side_by_side
 from goldfc._types import IntArray
-from goldfc.demo.data import Dataset, Split, clients_of, gather
+from goldfc.demo.data import Dataset, Split, gather, sites_of
 from goldfc.errors import GoldError
 from goldfc.learning.paper import compilation
-from goldfc.protocol.federation import LocalPort, Port, generator
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.randomness import generator
+from goldfc.server.round import Port
+from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import dataset_of, split_of
 from goldfc_bench.methods import method_named
 from goldfc_bench.methods.protocol import Answer, Method
@@ -75,7 +77,7 @@ class Run:
     scores: Scores
     rows: int
     clusters: int
-    seconds_clients: float
+    seconds_sites: float
     seconds_server: float
     uplinks: int
     declared_uplinks: int
@@ -117,19 +119,19 @@ def _rounded(value: Any) -> Any:
 
 
 def run_job(job: Job) -> Run:
-    """One federation, from the clients' rows to both scores. Only the scorer sees the truth."""
+    """One federation, from the sites' rows to both scores. Only the scorer sees the truth."""
     method = method_named(job.method, job.settings)
     warm_up(method)
     complete, split = dataset_of(job.dataset), split_of(job.dataset, job.split)
-    clients = clients_of(method.client, split, job.seed)
-    local = LocalPort(clients)
+    sites = sites_of(method.site, split, job.seed)
+    local = LocalPort(sites)
     port = TimedPort(local)
     labels, global_labels = np.zeros_like(split.y), np.zeros_like(complete.y)
     begin = time.perf_counter()
     status, reason, answer = attempt(method, port, complete.n_clusters, job)
     seconds = time.perf_counter() - begin
     if answer is not None:
-        labels, global_labels = gather(clients, split), answer.label(complete.X)
+        labels, global_labels = gather(sites, split), answer.label(complete.X)
     return Run(
         dataset=job.dataset,
         split=job.split,
@@ -141,7 +143,7 @@ def run_job(job: Job) -> Run:
         scores=score_both_ways(split, labels, complete, global_labels),
         rows=len(split.y),
         clusters=len(np.unique(labels)),
-        seconds_clients=port.seconds,
+        seconds_sites=port.seconds,
         seconds_server=seconds - port.seconds,
         uplinks=local.ledger.uplinks,
         declared_uplinks=answer.uplinks if answer is not None else 0,
@@ -193,17 +195,17 @@ class Clock:
 
 
 class TimedPort:
-    """A port that knows how long its clients took."""
+    """A port that knows how long its sites took."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
         self.seconds = 0.0
 
-    def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
+    def ask(self, message: Message, sites: Sequence[str] | None = None) -> dict[str, Message]:
         """Pass the message on, with the clock running."""
         begin = time.perf_counter()
         try:
-            return self._port.ask(message, clients)
+            return self._port.ask(message, sites)
         finally:
             self.seconds += time.perf_counter() - begin
 
@@ -212,14 +214,14 @@ class TimedPort:
 def warm_up(method: Method) -> None:
     """Compile, or load what was compiled, outside the clock; once per method in every process."""
     rows = np.random.default_rng(0).normal(size=(30, 3))
-    sites = [method.client(name, rows, generator(0, name)) for name in ("a", "b")]
+    sites = [method.site(name, rows, generator(0, name)) for name in ("a", "b")]
     # If it breaks here, it will break there, where it is written down.
     with suppress(Exception):
         method.serve(LocalPort(sites), 2, generator(0, "server"))
 
 
 def score_both_ways(split: Split, labels: IntArray, complete: Dataset, global_labels: IntArray) -> Scores:
-    """Federated: the clients' rows by the labels they got. Global: all rows, each with its nearest global cluster."""
+    """Federated: the sites' rows by the labels they got. Global: all rows, each with its nearest global cluster."""
     scores = {("federated", index): value for index, value in external_scores(split.y, labels).items()}
     scores |= {("global", index): value for index, value in external_scores(complete.y, global_labels).items()}
     if len(complete.X) <= LARGEST_FOR_INTERNAL:

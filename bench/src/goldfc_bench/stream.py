@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldfc._types import FloatArray
-from goldfc.protocol.message import Summary
-from goldfc.protocol.wire import decode
+from goldfc.message.summary import Summary
+from goldfc.message.wire import decode
 
 FEATURES, CLUSTERS, ROWS_AT_A_TIME = 20, 30, 10_000
 # Every value as a sign, three digits, a point and five digits, so that files of numbers are soon written.

@@ -1,8 +1,8 @@
-"""What safety costs and what it holds against: scaling, suppression, hostile clients, a thousand summaries.
+"""What safety costs and what it holds against: scaling, suppression, hostile sites, a thousand summaries.
 
-By file a client learns in its own scale, suppresses small micro-clusters and rounds; the server bounds everybody's
+By file a site learns in its own scale, suppresses small micro-clusters and rounds; the server bounds everybody's
 influence. Here this is measured: on the paper's ten splits in raw units, on digits at eight sites one of which is
-hostile, and with a thousand clients.
+hostile, and with a thousand sites.
 """
 
 import resource
@@ -15,18 +15,23 @@ from statistics import fmean
 import numpy as np
 
 from goldfc._types import FloatArray
-from goldfc.byfile.folder import Folder, fuse_files
+from goldfc.agreement import Agreement
 from goldfc.demo.data import Split
 from goldfc.errors import BadMessage
+from goldfc.files import write_durably
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
-from goldfc.protocol.agreement import Agreement, far_out
-from goldfc.protocol.audit import Audit, audit
-from goldfc.protocol.client import summarize, tell
-from goldfc.protocol.label import predict
-from goldfc.protocol.message import LARGEST_MASS, Message, Summary
-from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import encode, write_durably
+from goldfc.message.columns import Column
+from goldfc.message.message import Message
+from goldfc.message.summary import LARGEST_MASS, Summary
+from goldfc.message.wire import encode
+from goldfc.server.admit import far_out
+from goldfc.server.folder import Folder
+from goldfc.server.one_shot import fusion_of
+from goldfc.server.round import fuse_admitted
+from goldfc.site.audit import Audit, audit
+from goldfc.site.label import predict
+from goldfc.site.summarize import summarize, tell
 from goldfc_bench.cases import split_of
 from goldfc_bench.datasets import DATASETS, load
 from goldfc_bench.methods.oneshot import OneShotMethod
@@ -72,12 +77,12 @@ def cost_table(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def membership_table(datasets: Sequence[str]) -> Iterator[str]:
-    """What the audit finds at the eight clients of every split, at the default level."""
-    yield "| | rows of a client | micro-clusters | smallest | centroids that are a row | AUC, median (worst) |"
+    """What the audit finds at the eight sites of every split, at the default level."""
+    yield "| | rows of a site | micro-clusters | smallest | centroids that are a row | AUC, median (worst) |"
     yield "|---|---|---|---|---|---|"
     for name in datasets:
-        rows_of_clients = split_of(f"{name}-raw", "paper").rows_per_client()
-        found = [audit_of(rows) for rows in rows_of_clients if len(rows) >= 20]
+        rows_of_sites = split_of(f"{name}-raw", "paper").rows_per_site()
+        found = [audit_of(rows) for rows in rows_of_sites if len(rows) >= 20]
         aucs = [one.membership.auc for one in found if one.membership is not None]
         yield (
             f"| {name} | {min(one.rows for one in found)} to {max(one.rows for one in found)} "
@@ -90,7 +95,7 @@ def membership_table(datasets: Sequence[str]) -> Iterator[str]:
 def audit_of(rows: FloatArray) -> Audit:
     """At the default level."""
     what = agreement_for(rows.shape[1])
-    return audit(rows, tell(rows, "a", what.way.task, terms=what.terms), required=what.smallest)
+    return audit(rows, tell(rows, "a", fusion_of(what).task, terms=what.terms), required=what.smallest)
 
 
 def agreement_for(n_features: int) -> Agreement:
@@ -98,7 +103,7 @@ def agreement_for(n_features: int) -> Agreement:
     return Agreement(federation="bench", columns=tuple(Column(name=f"x{number}") for number in range(n_features)))
 
 
-# --- a hostile client ---
+# --- a hostile site ---
 
 
 @dataclass(frozen=True)
@@ -112,14 +117,14 @@ class Federation:
     def score(self, messages: Sequence[Summary | Message], without: int) -> float:
         """The ARI of the rows of all sites but one."""
         fitting = [summary for message in messages if (summary := self._taken(message)) is not None]
-        model = fuse_files(fitting, self.agreement, len(np.unique(self.split.y)), lambda _: None)[0].model
-        others = self.split.client != without
+        model = fuse_admitted(fitting, self.agreement, len(np.unique(self.split.y))).model
+        others = self.split.site != without
         return ari(self.split.y[others], predict(model, self.split.X[others]))
 
     def keeps_out(self, others: Sequence[Summary], message: Summary | Message) -> bool:
         """Whether a message is refused, or left out when it comes to fusing."""
         summary = self._taken(message)
-        return summary is None or summary.client in far_out([*others, summary])
+        return summary is None or summary.site in far_out([*others, summary])
 
     def _taken(self, message: Summary | Message) -> Summary | None:
         try:
@@ -134,8 +139,8 @@ def digits_at_eight_sites(seed: int) -> Federation:
     grey = np.round(split.X * complete.std(axis=0) + complete.mean(axis=0), 6)
     agreement = agreement_for(grey.shape[1])
     summaries = tuple(
-        summarize(grey[split.client == number], f"site-{number}", agreement.way.task, terms=agreement.terms)[0]
-        for number in np.unique(split.client)
+        summarize(grey[split.site == number], f"site-{number}", agreement.task, terms=agreement.terms)[0]
+        for number in np.unique(split.site)
     )
     return Federation(replace(split, X=grey), agreement, summaries)
 
@@ -227,10 +232,10 @@ def attack_table(seeds: Sequence[int], on_site: Callable[[], None] = lambda: Non
         )
 
 
-# --- a thousand clients ---
+# --- a thousand sites ---
 
 
-def thousand_summaries(folder: Path, n_clients: int = 1_000) -> Iterator[str]:
+def thousand_summaries(folder: Path, n_sites: int = 1_000) -> Iterator[str]:
     """Take in and fuse a thousand messages of 100 x 36, from files on the disk."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(10, 36)) * 3.0
@@ -239,7 +244,7 @@ def thousand_summaries(folder: Path, n_clients: int = 1_000) -> Iterator[str]:
     (folder / "inbox").mkdir()
     columns = "".join(f'[[columns]]\nname = "{column.name}"\n' for column in what.columns)
     write_durably(folder / "federation.toml", f'federation = "bench"\n{columns}'.encode())
-    for number in range(n_clients):
+    for number in range(n_sites):
         points = np.round(centres[rng.integers(0, 10, 100)] + rng.normal(size=(100, 36)), 2)
         moments = Moments.of(points)
         summary = Summary(
@@ -256,7 +261,7 @@ def thousand_summaries(folder: Path, n_clients: int = 1_000) -> Iterator[str]:
     place = Folder(folder)
     taken = [event.outcome for event in place.take_in()]
     middle = time.perf_counter()
-    result, _ = place.fuse(None)
+    result = place.fuse(None)
     end = time.perf_counter()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     yield (

@@ -24,10 +24,10 @@ def demo(seed: int, out: Path) -> None:
         "the mean and spread of every column."
     )
     from goldfc.demo.report import write_report
-    from goldfc.demo.run import N_CLIENTS, run_demo
+    from goldfc.demo.run import N_SITES, run_demo
 
     # Every site is asked twice: to summarise its rows, and to label them.
-    with progress_bar("asking the sites", 2 * N_CLIENTS) as bar:
+    with progress_bar("asking the sites", 2 * N_SITES) as bar:
         result = run_demo(seed, n_jobs=-1, on_answer=lambda _: bar.advance(bar.task_ids[0]))
     out.parent.mkdir(parents=True, exist_ok=True)
     write_report(result, out)
@@ -38,7 +38,7 @@ def demo(seed: int, out: Path) -> None:
 
 
 def demo_table(result: "Demo") -> Table:
-    """Each client alone, OneShot, pooled k-means."""
+    """Each site alone, OneShot, pooled k-means."""
     table = Table(title="Agreement with the true digits (ARI: 1 perfect, 0 chance)", title_justify="left")
     for name in ("site", "rows", "digits seen", "micro-clusters", "alone", "OneShot", "pooled k-means"):
         table.add_column(name, justify="left" if name == "site" else "right")

@@ -16,19 +16,22 @@ from rich.markup import escape
 from rich.table import Table
 
 from goldfc.cli.shared import console, main, printable, progress_bar
+from goldfc.server.one_shot import fusion_of
 
 if TYPE_CHECKING:
-    from goldfc.byfile.folder import Event, Folder, Status
-    from goldfc.byfile.influence import LeftOut
-    from goldfc.byfile.ledger import Ledger
-    from goldfc.byfile.policy import Policy
-    from goldfc.byfile.stream import Streamed
-    from goldfc.byfile.tables import Table as TableOfRows
-    from goldfc.protocol.agreement import Agreement
-    from goldfc.protocol.audit import Audit
-    from goldfc.protocol.envelope import PrivateKey
-    from goldfc.protocol.message import Message, Model, Summary
-    from goldfc.protocol.terms import Column
+    from goldfc.agreement import Agreement
+    from goldfc.message.columns import Column
+    from goldfc.message.envelope import PrivateKey
+    from goldfc.message.message import Message
+    from goldfc.message.model import Model
+    from goldfc.message.summary import Summary
+    from goldfc.server.folder import Event, Folder, Status
+    from goldfc.server.influence import LeftOut
+    from goldfc.site.audit import Audit
+    from goldfc.site.ledger import Ledger
+    from goldfc.site.policy import Policy
+    from goldfc.site.table.cells import Table as TableOfRows
+    from goldfc.site.table.table import Streamed
 
 A_FILE = click.Path(path_type=Path)
 FEDERATION_OPTION = click.option(
@@ -61,12 +64,12 @@ MOST_SECONDS_TO_SETTLE = 10.0
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def init(data: Path | None, name: str, id_column: str | None, columns: str | None, out: Path, force: bool) -> None:
     """Write a first federation.toml, from the columns of DATA or from --columns: the sites read it and agree."""
-    from goldfc.byfile.draft import agreement_text
-    from goldfc.byfile.tables import check_names, guess_columns, looks_like_an_id, read_raw
+    from goldfc.agreement import parse_agreement
     from goldfc.errors import BadSettings
-    from goldfc.protocol.agreement import parse_agreement
-    from goldfc.protocol.terms import Column
-    from goldfc.protocol.wire import write_durably
+    from goldfc.files import write_durably
+    from goldfc.message.columns import Column
+    from goldfc.site.init import agreement_text, guess_columns, looks_like_an_id
+    from goldfc.site.table.cells import check_names, read_raw
 
     wanted = [part.strip() for part in columns.split(",")] if columns else []
     if data is None and not wanted:
@@ -104,9 +107,9 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
 def keygen(name: str, folder: Path, passphrase: bool) -> None:
     """Make a pair of keys: NAME.key is private and stays with you, NAME.pub goes into federation.toml."""
     from goldfc.errors import BadSettings
-    from goldfc.protocol.envelope import PrivateKey
-    from goldfc.protocol.terms import plain_name
-    from goldfc.protocol.wire import write_durably
+    from goldfc.files import write_durably
+    from goldfc.message.columns import plain_name
+    from goldfc.message.envelope import PrivateKey
 
     try:
         plain_name(name)
@@ -130,7 +133,7 @@ def keygen(name: str, folder: Path, passphrase: bool) -> None:
 @click.argument("data", type=A_FILE)
 @click.option("-o", "--out", type=A_FILE, required=True, help="The message, such as site-a.summary.")
 @FEDERATION_OPTION
-@click.option("--client", help=SITE_NAME)
+@click.option("--site", help=SITE_NAME)
 @ID_OPTION
 @click.option("--columns", help="Without a federation file: names of columns to use, separated by commas.")
 @click.option("--privacy", type=click.Choice(["suppressed", "plain"]), help="Without a federation file only.")
@@ -141,7 +144,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     data: Path,
     out: Path,
     federation: Path | None,
-    client: str | None,
+    site: str | None,
     id_column: str | None,
     columns: str | None,
     privacy: str | None,
@@ -150,10 +153,10 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     accept_risk: bool,
 ) -> None:
     """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
-    from goldfc.byfile.blocks import column_names
-    from goldfc.byfile.describe import describe
-    from goldfc.byfile.policy import read_policy
-    from goldfc.byfile.site import draft_summary, sealed_for_server, send
+    from goldfc.report.describe import describe
+    from goldfc.site.policy import read_policy
+    from goldfc.site.send import draft_summary, sealed_for_server, send
+    from goldfc.site.table.readers import column_names
 
     names = column_names(data)
     agreement = agreement_for(data, federation)
@@ -163,7 +166,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
         say("There is no federation.toml: all columns are taken as numbers, and names must agree at all sites.")
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
-    name = checked_client(client or out.stem, agreement)
+    name = checked_site(site or out.stem, agreement)
     key = read_key(key_file)
     sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
     policy = read_policy(data)
@@ -198,7 +201,7 @@ def say_sent(out: Path, message: bytes, ledger: "Ledger", *, sealed: bool) -> No
 
 def policy_line(data: Path, policy: "Policy") -> str:
     """Which policy is obeyed."""
-    from goldfc.byfile.policy import policy_beside
+    from goldfc.site.policy import policy_beside
 
     path = policy_beside(data)
     where = str(path) if path.exists() else f"the defaults, since there is no {path}"
@@ -218,7 +221,7 @@ def opened_table(
     person_column: str | None = None,
 ) -> "Iterator[TableOfRows | Streamed]":
     """The rows; on a terminal, a bar while a large file is read."""
-    from goldfc.byfile.stream import open_table
+    from goldfc.site.table.table import open_table
 
     with ExitStack() as in_use:
         with progress_bar("reading (%)", 100) as bar:
@@ -238,7 +241,7 @@ def opened_table(
 @click.option("--model", "model_file", type=A_FILE, required=True, help="What came back, such as global.model.")
 @click.option("-o", "--out", type=A_FILE, required=True, help="The labels, such as labels.csv.")
 @FEDERATION_OPTION
-@click.option("--client", help="The site's name, where the model is sealed.  [default: that of the model file]")
+@click.option("--site", help="The site's name, where the model is sealed.  [default: that of the model file]")
 @ID_OPTION
 @KEY_OPTION
 @click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
@@ -247,23 +250,24 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     model_file: Path,
     out: Path,
     federation: Path | None,
-    client: str | None,
+    site: str | None,
     id_column: str | None,
     key_file: Path | None,
     unsigned: bool,
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
-    from goldfc.byfile.memory import check_unsigned
-    from goldfc.byfile.site import labels_of, open_model, write_labels
     from goldfc.errors import BadSettings
-    from goldfc.protocol.wire import read_message
+    from goldfc.message.wire import read_message
+    from goldfc.site.labels import labels_of, write_labels
+    from goldfc.site.seals import check_unsigned
+    from goldfc.site.send import open_model
 
     agreement = agreement_for(data, federation)
     check_out(out, is_label_file, [data, model_file, federation, key_file])
     if not model_file.exists():
         raise BadSettings(f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.")
     id_column = id_column or (agreement.id_column if agreement else None)
-    name = client or model_file.stem
+    name = site or model_file.stem
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     if agreement is None or not agreement.sealed:
         check_unsigned(data, agreement, model.terms.federation, said=unsigned)
@@ -289,9 +293,9 @@ def forget(data: Path, before: datetime | None, sha: str | None, yes: bool) -> N
 
     Later messages are no longer compared with them, so forget only what was never handed over, or is too old to matter.
     """
-    from goldfc.byfile.ledger import Ledger
-    from goldfc.byfile.policy import read_policy
     from goldfc.errors import BadSettings
+    from goldfc.site.ledger import Ledger
+    from goldfc.site.policy import read_policy
 
     policy = read_policy(data)
     ledger = Ledger.of(data, policy)
@@ -325,13 +329,13 @@ def chosen_messages(ledger: "Ledger", before: datetime | None, sha: str | None) 
 @click.argument("file", type=A_FILE)
 @click.option("--json", "as_json", is_flag=True, help="Everything, for a program.")
 @FEDERATION_OPTION
-@click.option("--client", help="The site's name, for a sealed model.  [default: that of the file]")
+@click.option("--site", help="The site's name, for a sealed model.  [default: that of the file]")
 @KEY_OPTION
-def inspect(file: Path, as_json: bool, federation: Path | None, client: str | None, key_file: Path | None) -> None:
+def inspect(file: Path, as_json: bool, federation: Path | None, site: str | None, key_file: Path | None) -> None:
     """Show in plain words what a message contains."""
-    from goldfc.byfile.describe import describe
-    from goldfc.protocol.envelope import is_sealed, read_cover
-    from goldfc.protocol.wire import decode, naming, read_message
+    from goldfc.message.envelope import is_sealed, read_cover
+    from goldfc.message.wire import decode, naming, read_message
+    from goldfc.report.describe import describe
 
     content = read_message(file)
     if is_sealed(content) and key_file is None:
@@ -345,7 +349,7 @@ def inspect(file: Path, as_json: bool, federation: Path | None, client: str | No
         say("What is inside can be read with the receiver's key (--key) only.")
         return
     if is_sealed(content):
-        content = opened(content, file, agreement_for(file, federation), client, read_key(key_file))
+        content = opened(content, file, agreement_for(file, federation), site, read_key(key_file))
     message = decode(content, file.name)
     lines = list(describe(message))
     if as_json:
@@ -361,21 +365,21 @@ def message_json(message: "Message") -> str:
 
 
 def opened(
-    content: bytes, file: Path, agreement: "Agreement | None", client: str | None, key: "PrivateKey | None"
+    content: bytes, file: Path, agreement: "Agreement | None", site: str | None, key: "PrivateKey | None"
 ) -> bytes:
     """The inside of an envelope, for whoever may open it."""
-    from goldfc.byfile.folder import read_body
-    from goldfc.byfile.site import open_model
     from goldfc.errors import BadSettings
-    from goldfc.protocol.envelope import read_cover
-    from goldfc.protocol.wire import encode, naming
+    from goldfc.message.envelope import read_cover
+    from goldfc.message.wire import encode, naming
+    from goldfc.server.admit import read_body
+    from goldfc.site.send import open_model
 
     if agreement is None:
         raise BadSettings("To open an envelope it takes the federation file, which has the keys.")
     with naming(file.name):
         if read_cover(content)[0].to == "server":
             return read_body(content, agreement, key)
-    return encode(open_model(content, file.name, agreement, client or file.stem, key).to_message())
+    return encode(open_model(content, file.name, agreement, site or file.stem, key).to_message())
 
 
 # --- at the server ---
@@ -388,9 +392,11 @@ def opened(
 @FEDERATION_OPTION
 def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federation: Path | None) -> None:
     """Make the global clusters of all sites' SUMMARIES."""
-    from goldfc.byfile.folder import fuse_files, read_summary
     from goldfc.errors import BadSettings
-    from goldfc.protocol.wire import encode, read_message, write_durably
+    from goldfc.files import write_durably
+    from goldfc.message.wire import encode, read_message
+    from goldfc.server.admit import read_summary
+    from goldfc.server.round import fuse_admitted
 
     agreement = agreement_for(out, federation)
     check_out(out, is_message, [*summaries, federation])
@@ -411,12 +417,10 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
     if agreement is None:
         raise click.UsageError("Name at least one summary.")
 
-    def deliver(model: "Model") -> None:
-        write_durably(out, encode(model.to_message()))
-
     with saying_warnings(), working("fusing"):
-        result, left_out = fuse_files(found, agreement, clusters, deliver)
-    show_result(result.model, out, left_out)
+        result = fuse_admitted(found, agreement, clusters)
+        write_durably(out, encode(result.model.to_message()))
+    show_result(result.model, out, result.left_out)
 
 
 @main.command()
@@ -427,14 +431,14 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
 @click.option("--wait", is_flag=True, help="Stay until all listed sites are in or the deadline is over, then fuse.")
 def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bool, wait: bool) -> None:
     """Take in messages from FOLDER/inbox, say who is in and who is missing, and fuse when closed."""
-    from goldfc.byfile.folder import Folder
     from goldfc.errors import BadSettings
+    from goldfc.server.folder import Folder
 
     if not folder.is_dir():
         raise BadSettings(f"There is no folder {folder}; make one with a federation.toml in it.")
     place = Folder(folder, read_key(key_file))
-    if wait and not place.agreement.clients and place.agreement.deadline is None:
-        raise BadSettings("--wait needs an end: list the [[clients]] in federation.toml, or set a deadline.")
+    if wait and not place.agreement.sites and place.agreement.deadline is None:
+        raise BadSettings("--wait needs an end: list the [[sites]] in federation.toml, or set a deadline.")
     with place.locked():
         take_in_all(place, wait=wait)
         status = place.status
@@ -445,10 +449,10 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
             say(f"Not closed yet: put messages into {place.inbox}, and run this again; --close ends the round.")
             return
         with saying_warnings(), working("fusing"):
-            result, left_out = place.fuse(clusters)
-        write_folder_report(place, result.summaries, result.model, left_out)
+            result = place.fuse(clusters)
+        write_folder_report(place, result.summaries, result.model, result.left_out)
         sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
-        show_result(result.model, folder / "global.model", left_out, sealed)
+        show_result(result.model, folder / "global.model", result.left_out, sealed)
         say(f"Open {folder / 'report.html'} in a browser to see the clusters and who supports them.")
 
 
@@ -459,7 +463,7 @@ def take_in_all(place: "Folder", *, wait: bool) -> None:
     while True:
         events = take_in_once(place, told)
         unsettled = any(event.outcome == "waiting" for event in events) and time.monotonic() < patience
-        all_in = bool(place.agreement.clients) and not place.status.missing
+        all_in = bool(place.agreement.sites) and not place.status.missing
         done = not wait or place.is_due() or place.closed.is_file() or all_in
         if done and not unsettled:
             return
@@ -484,7 +488,7 @@ def write_folder_report(
     place: "Folder", summaries: "Sequence[Summary]", model: "Model", left_out: Mapping[str, str]
 ) -> None:
     """The page, with what would change without each of them."""
-    from goldfc.byfile.report import write_model_report
+    from goldfc.report.model_page import write_model_report
 
     write_model_report(
         model,
@@ -503,9 +507,9 @@ def write_folder_report(
 @FEDERATION_OPTION
 def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation: Path | None) -> None:
     """Make a page of MODEL: its clusters, who supports them, and, with the SUMMARIES, who changes what."""
-    from goldfc.byfile.report import write_model_report
-    from goldfc.protocol.message import Model
-    from goldfc.protocol.wire import decode, naming, read_message
+    from goldfc.message.model import Model
+    from goldfc.message.wire import decode, naming, read_message
+    from goldfc.report.model_page import write_model_report
 
     check_out(out, is_page, [model_file, federation, *summaries])
     message = decode(read_message(model_file), model_file.name)
@@ -532,22 +536,22 @@ def check_part_of(model: "Model", summary: "Summary", path: Path) -> None:
     """Refuse a summary that the model was not made from."""
     from goldfc.errors import BadMessage
 
-    model.own(summary.client)
-    if model.digest_of(summary.client) != summary.to_message().digest:
-        raise BadMessage(f"{path.name}: the model was made from another summary of client {summary.client!r}.")
+    model.own(summary.site)
+    if model.digest_of(summary.site) != summary.to_message().digest:
+        raise BadMessage(f"{path.name}: the model was made from another summary of site {summary.site!r}.")
 
 
 def leave_each_out(summaries: "Sequence[Summary]", model: "Model", agreement: "Agreement") -> "list[LeftOut]":
     """How the result changes without each of them; nothing where that would take long."""
-    from goldfc.byfile.influence import leave_one_out
-    from goldfc.protocol.federation import generator
+    from goldfc.randomness import generator
+    from goldfc.server.influence import leave_one_out
 
-    if not 3 <= len(summaries) <= MOST_LEFT_OUT or len(summaries) != len(model.clients):
+    if not 3 <= len(summaries) <= MOST_LEFT_OUT or len(summaries) != len(model.sites):
         return []
     found = []
     with progress_bar("leaving each out", len(summaries)) as bar:
         k, rng_of = len(model.centroids), lambda: generator(agreement.seed, "server")
-        for one in leave_one_out(summaries, k, agreement.way, rng_of, model):
+        for one in leave_one_out(summaries, k, fusion_of(agreement), rng_of, model):
             found.append(one)
             bar.advance(bar.task_ids[0])
     return found
@@ -580,7 +584,7 @@ def is_message(head: bytes) -> bool:
 
 def is_label_file(head: bytes) -> bool:
     """Whether a file looks like labels."""
-    from goldfc.byfile.site import LABEL_COLUMNS
+    from goldfc.site.labels import LABEL_COLUMNS
 
     return ",".join(("", *LABEL_COLUMNS)).encode() + b"\n" in head
 
@@ -614,8 +618,8 @@ def saying_warnings() -> Iterator[None]:
 
 def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
     """The federation file that was named, or one that is beside a file or here; if they differ, neither."""
+    from goldfc.agreement import FILE, read_agreement
     from goldfc.errors import BadSettings
-    from goldfc.protocol.agreement import FILE, read_agreement
 
     if federation is not None:
         return read_agreement(federation)
@@ -633,9 +637,9 @@ def agreement_without_file(
     header: list[str], columns: str | None, privacy: str | None, id_column: str | None
 ) -> "Agreement":
     """What is meant where nobody wrote it down: numbers, and the defaults."""
+    from goldfc.agreement import Agreement
     from goldfc.errors import BadSettings
-    from goldfc.protocol.agreement import Agreement
-    from goldfc.protocol.terms import Column
+    from goldfc.message.columns import Column
 
     names = [part.strip() for part in columns.split(",")] if columns else [n for n in header if n != id_column]
     try:
@@ -651,11 +655,11 @@ def agreement_without_file(
 
 def agreement_of_summary(content: bytes, source: str) -> "Agreement":
     """What the others must be like, where nobody wrote it down."""
+    from goldfc.agreement import FILE, Agreement
     from goldfc.errors import BadMessage, BadSettings
-    from goldfc.protocol.agreement import FILE, Agreement
-    from goldfc.protocol.envelope import is_sealed
-    from goldfc.protocol.message import Summary
-    from goldfc.protocol.wire import decode, naming
+    from goldfc.message.envelope import is_sealed
+    from goldfc.message.summary import Summary
+    from goldfc.message.wire import decode, naming
 
     if is_sealed(content):
         raise BadSettings(f"{source} is sealed: it takes {FILE}, which has the keys.")
@@ -675,31 +679,31 @@ def agreement_of_summary(content: bytes, source: str) -> "Agreement":
             raise BadMessage(f"it cannot be fused without {FILE}, which says what it is about") from error
 
 
-def checked_client(name: str, agreement: "Agreement") -> str:
+def checked_site(name: str, agreement: "Agreement") -> str:
     """The site's name, if it may be called so."""
+    from goldfc.agreement import FILE
     from goldfc.errors import BadSettings
-    from goldfc.protocol.agreement import FILE
-    from goldfc.protocol.terms import plain_name
+    from goldfc.message.columns import plain_name
 
     try:
         plain_name(name)
     except ValueError as error:
-        raise BadSettings(f"The client name {name!r} {error}; name the site with --client.") from error
-    if agreement.clients and name not in agreement.names:
-        raise BadSettings(f"{FILE} lists no client {name!r}, but {', '.join(agreement.names)}; use --client.")
+        raise BadSettings(f"The site name {name!r} {error}; name the site with --site.") from error
+    if agreement.sites and name not in agreement.names:
+        raise BadSettings(f"{FILE} lists no site {name!r}, but {', '.join(agreement.names)}; use --site.")
     return name
 
 
 def read_key(path: Path | None) -> "PrivateKey | None":
     """The key, if one was named."""
-    from goldfc.protocol.envelope import PrivateKey
+    from goldfc.message.envelope import PrivateKey
 
     return None if path is None else PrivateKey.read(path, asked_passphrase)
 
 
 def asked_passphrase(*, again: bool = False) -> str | None:
     """From the environment, or from a person, if there is one; `again`: she types it twice, so that it is right."""
-    from goldfc.protocol.keyfile import from_environment
+    from goldfc.message.keyfile import from_environment
 
     known = from_environment()
     if known is not None or not (again or sys.stdin.isatty()):
@@ -751,14 +755,14 @@ def show_status(status: "Status") -> None:
 
 def show_result(model: "Model", out: Path, left_out: Mapping[str, str], sealed: Path | None = None) -> None:
     """What came out."""
-    for client, why in left_out.items():
-        say(f"Left out: {client}: {why}")
+    for site, why in left_out.items():
+        say(f"Left out: {site}: {why}")
     if model.proposal is not None:
         best, *others = model.proposal.candidates
         say(f"How many clusters? {best.n_clusters}: {best.reason}.")
         for other in others:
             say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
     clusters, micro = len(model.centroids), len(model.micro_labels)
-    say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.clients)} sites.")
+    say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.sites)} sites.")
     say(f"What they are like: {model.why}.")
     say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")

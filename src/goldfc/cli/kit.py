@@ -23,8 +23,8 @@ OF_A_SITE = (
 def flower_kit(folder: Path, name: str, hosts: tuple[str, ...], nodes: tuple[str, ...], port: int) -> None:
     """Write certificates, keys, start scripts and units for a live federation on Flower into FOLDER."""
     from goldfc.errors import BadSettings
-    from goldfc.flower.kit import write_kit
-    from goldfc.protocol.terms import plain_name
+    from goldfc.message.columns import plain_name
+    from goldfc.transport.flower.kit import write_kit
 
     for one in (name, *nodes):
         try:

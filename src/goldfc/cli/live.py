@@ -20,7 +20,7 @@ from goldfc.cli.federation import A_FILE, K_OPTION, say
 from goldfc.cli.shared import main
 
 if TYPE_CHECKING:
-    from goldfc.flower.job import Job, Status
+    from goldfc.transport.flower.job import Job, Status
 
 # Flower starts and ends a run in a few seconds; it gets so many before we give up on it.
 OVERHEAD = 60.0
@@ -44,8 +44,8 @@ packages = ["."]
 [tool.flwr.app]
 publisher = "goldfc"
 [tool.flwr.app.components]
-serverapp = "goldfc.flower.server_app:app"
-clientapp = "goldfc.flower.client_app:app"
+serverapp = "goldfc.transport.flower.server_app:app"
+clientapp = "goldfc.transport.flower.site_app:app"
 [tool.flwr.app.config]
 job = ""
 round = ""
@@ -78,9 +78,9 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     """Run a live round of FEDERATION over Flower, on the SuperLink's machine.
 
     Sites get --join seconds to join and --answer seconds for each of their two answers. Who is silent, refuses or
-    sends what cannot be used is left out and named; with fewer sites than least_clients in FEDERATION it fails.
+    sends what cannot be used is left out and named; with fewer sites than least_sites in FEDERATION it fails.
     """
-    from goldfc.flower.job import STATUS, Job
+    from goldfc.transport.flower.job import STATUS, Job
 
     if (connection is None) == (simulate is None) or (simulate is None) != (data is None):
         raise click.UsageError("Name either a --connection, or --simulate N and the folder of its --data.")
@@ -118,11 +118,11 @@ def tables_in(folder: Path, count: int) -> tuple[str, ...]:
 
 def how_many_are_listed(federation: Path) -> int:
     """All sites of the federation file."""
-    from goldfc.protocol.agreement import read_agreement
+    from goldfc.agreement import read_agreement
 
-    count = len(read_agreement(federation).clients)
+    count = len(read_agreement(federation).sites)
     if not count:
-        raise click.UsageError(f"{federation.name} lists no clients, so say with --expect how many to wait for.")
+        raise click.UsageError(f"{federation.name} lists no sites, so say with --expect how many to wait for.")
     return count
 
 
@@ -193,7 +193,7 @@ def flower_program() -> str:
 
 def quiet() -> dict[str, str]:
     """This process's environment, with what keeps Flower offline."""
-    from goldfc.flower.kit import QUIET
+    from goldfc.transport.flower.kit import QUIET
 
     return {**os.environ, **QUIET}
 
@@ -251,7 +251,7 @@ def started(flwr: str, connection: str, job: "Job") -> Iterator[Run]:
 @contextmanager
 def simulated(job: Path) -> Iterator[Run]:
     """A run on the simulation engine; whatever happens, it has ended afterwards."""
-    command = [sys.executable, "-m", "goldfc.flower.simulate", str(job.absolute())]
+    command = [sys.executable, "-m", "goldfc.transport.flower.simulate", str(job.absolute())]
     with job.with_name(SIMULATION_LOG).open("wb") as log:
         process = subprocess.Popen(command, env=quiet(), stdout=log, stderr=log, start_new_session=True)  # noqa: S603
     run = SimulatedRun(process)
@@ -267,7 +267,7 @@ def simulated(job: Path) -> Iterator[Run]:
 def follow(run: Run, file: Path, job: "Job") -> "Status":
     """Say what happens until it is over."""
     from goldfc.errors import GoldError
-    from goldfc.flower.job import Status
+    from goldfc.transport.flower.job import Status
 
     say(f"Waiting for {job.expect} sites to join, {job.join:g} s at the most.")
     most = job.join + 2 * job.answer + OVERHEAD
@@ -294,7 +294,7 @@ def follow(run: Run, file: Path, job: "Job") -> "Status":
 
 def status_in(file: Path, job: "Job") -> "Status | None":
     """How the round stands; None if nothing is said of it yet, but perhaps of an older one that was in the folder."""
-    from goldfc.flower.job import Status
+    from goldfc.transport.flower.job import Status
 
     status = Status.read(file) if file.is_file() else None
     return status if status is not None and status.round == job.round else None
@@ -336,13 +336,13 @@ def news(before: "Status", now: "Status") -> Iterator[str]:
     """What happened in between."""
     if now.joined != before.joined:
         yield f"Joined: {now.joined} of {now.expected}."
-    yield from (f"Answered: {client}." for client in added(before.accepted, now.accepted))
+    yield from (f"Answered: {site}." for site in added(before.accepted, now.accepted))
     yield from (f"Refused: {who}: {now.refused[who]}." for who in added(before.refused, now.refused))
     yield from (f"Silent: {who}." for who in added(before.silent, now.silent))
     if new := added(before.missing, now.missing):
         yield f"Missing of those that are listed: {', '.join(new)}."
     yield from (f"Left out: {who}: {now.left_out[who]}" for who in added(before.left_out, now.left_out))
-    yield from (f"Labelled: {client}." for client in added(before.labelled, now.labelled))
+    yield from (f"Labelled: {site}." for site in added(before.labelled, now.labelled))
 
 
 def added(before: Sequence[str] | Mapping[str, str], now: Sequence[str] | Mapping[str, str]) -> list[str]:
@@ -353,11 +353,11 @@ def added(before: Sequence[str] | Mapping[str, str], now: Sequence[str] | Mappin
 def show_end(status: "Status", out: Path) -> None:
     """The result, or the error that the server's program ended with."""
     from goldfc import errors
-    from goldfc.flower.job import MODEL
+    from goldfc.server.deliver import MODEL
 
     if status.trouble is not None:
         kind = getattr(errors, status.trouble.kind, errors.GoldError)
         raise kind(status.trouble.sentence)
-    for client, why in status.unlabelled.items():
-        say(f"Not labelled: {client}: {why}. It can label by file, with the model.")
+    for site, why in status.unlabelled.items():
+        say(f"Not labelled: {site}: {why}. It can label by file, with the model.")
     say(f"{out / MODEL}: made with {len(status.took_part)} sites: {', '.join(status.took_part)}.")

@@ -18,7 +18,7 @@ FAILED = 1
 # More special ones first.
 EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (errors.BadMessage, 3),
-    (errors.TooFewClients, 4),
+    (errors.TooFewSites, 4),
     (errors.AuditRefused, 5),
     (errors.BadSettings, 2),
     (errors.BadRows, 2),
@@ -48,7 +48,7 @@ def printable(text: str) -> str:
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 EPILOG = (
     "Exit codes: 0 done; 1 something else went wrong; 2 wrong usage, settings or data; 3 a message is bad or does not "
-    "fit; 4 too few clients; 5 the audit refused."
+    "fit; 4 too few sites; 5 the audit refused."
 )
 
 

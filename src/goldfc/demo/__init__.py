@@ -1,1 +1,1 @@
-"""The demo: handwritten digits at simulated sites; the simulator of Non-ICD clients, and their degree."""
+"""The demo: handwritten digits at simulated sites; the simulator of Non-ICD sites, and their degree."""

@@ -1,4 +1,4 @@
-"""Data with a truth to compare with, and clients that hold parts of it."""
+"""Data with a truth to compare with, and sites that hold parts of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.protocol.federation import generator
+from goldfc.randomness import site_generator
 
 
 @dataclass(frozen=True)
@@ -28,29 +28,29 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Split:
-    """Who holds which rows: the rows of all clients, stacked.
+    """Who holds which rows: the rows of all sites, stacked.
 
-    Row i is held by `client[i]` and is row `row[i]` of the complete set. Clients may hold the same row.
+    Row i is held by `site[i]` and is row `row[i]` of the complete set. Sites may hold the same row.
     """
 
     dataset: str
     X: FloatArray
     y: IntArray
-    client: IntArray
+    site: IntArray
     row: IntArray
 
     @property
-    def n_clients(self) -> int:
-        """L, the number of clients."""
-        return len(np.unique(self.client))
+    def n_sites(self) -> int:
+        """L, the number of sites."""
+        return len(np.unique(self.site))
 
-    def rows_per_client(self) -> list[FloatArray]:
-        """Every client's own rows, in the order of the clients' numbers."""
-        return [self.X[self.client == client] for client in np.unique(self.client)]
+    def rows_per_site(self) -> list[FloatArray]:
+        """Every site's own rows, in the order of the sites' numbers."""
+        return [self.X[self.site == site] for site in np.unique(self.site)]
 
 
 class Labelled(Protocol):
-    """A client that knows the labels of its own rows when everything is over."""
+    """A site that knows the labels of its own rows when everything is over."""
 
     @property
     def labels(self) -> IntArray:
@@ -82,17 +82,16 @@ def standardized(X: FloatArray) -> FloatArray:
     return np.asarray((X - centre) / np.where(constant, 1.0, X.std(axis=0)))
 
 
-def clients_of(make: Callable[[str, FloatArray, np.random.Generator], Made], split: Split, seed: int) -> list[Made]:
-    """The clients of a split, each with its own rows and its own randomness."""
+def sites_of(make: Callable[[str, FloatArray, np.random.Generator], Made], split: Split, seed: int) -> list[Made]:
+    """The sites of a split, each with its own rows and its own randomness."""
     return [
-        make(str(number), rows, generator(seed, "client", str(number)))
-        for number, rows in enumerate(split.rows_per_client())
+        make(str(number), rows, site_generator(seed, str(number))) for number, rows in enumerate(split.rows_per_site())
     ]
 
 
-def gather(clients: Sequence[Labelled], split: Split) -> IntArray:
-    """The clients' own labels, in the order of the split's rows."""
+def gather(sites: Sequence[Labelled], split: Split) -> IntArray:
+    """The sites' own labels, in the order of the split's rows."""
     labels = np.empty_like(split.y)
-    for number, client in zip(np.unique(split.client), clients, strict=True):
-        labels[split.client == number] = client.labels
+    for number, site in zip(np.unique(split.site), sites, strict=True):
+        labels[split.site == number] = site.labels
     return labels

@@ -1,6 +1,6 @@
-"""lambda, the Non-ICD degree: how differently the clients' rows are distributed (Eqs. 1-4).
+"""lambda, the Non-ICD degree: how differently the sites' rows are distributed (Eqs. 1-4).
 
-Densities live as logarithms throughout, so that nothing underflows far from a client's rows.
+Densities live as logarithms throughout, so that nothing underflows far from a site's rows.
 """
 
 import math
@@ -13,27 +13,27 @@ from scipy.spatial.distance import cdist
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
 
-# Bandwidths that are tried, in units of the spread of all clients' rows.
+# Bandwidths that are tried, in units of the spread of all sites' rows.
 BANDWIDTHS = np.geomspace(0.01, 3.0, 26)
 # Squared distances held at once: 16 MB.
 CHUNK = 2_000_000
 
 
-def non_icd_degree(clients: Sequence[FloatArray]) -> float:
-    """Eq. (1). lambda: the mean Jensen-Shannon divergence over all pairs of clients, each given by its rows.
+def non_icd_degree(sites: Sequence[FloatArray]) -> float:
+    """Eq. (1). lambda: the mean Jensen-Shannon divergence over all pairs of sites, each given by its rows.
 
-    0: all clients hold the same; 1: no client's rows are where another's are.
+    0: all sites hold the same; 1: no site's rows are where another's are.
     Note: the paper divides by L(L - 1), twice the number of pairs, which would keep lambda below 1/2, although its
     text puts it in [0, 1]; this is the mean over the pairs.
     Note: of the paper's lambdas (its Table I) none is met; docs/non-icd.md has both side by side.
     """
-    _check(clients)
-    scale = spread(np.vstack(clients))
-    scaled = [rows / scale for rows in clients]
+    _check(sites)
+    scale = spread(np.vstack(sites))
+    scaled = [rows / scale for rows in sites]
     bandwidths = [choose_bandwidth(rows) for rows in scaled]
-    # log_f[b][a] is client a's log density at the rows of client b.
+    # log_f[b][a] is site a's log density at the rows of site b.
     log_f = [[log_density(at, rows, h) for rows, h in zip(scaled, bandwidths, strict=True)] for at in scaled]
-    pairs = combinations(range(len(clients)), 2)
+    pairs = combinations(range(len(sites)), 2)
     return float(np.mean([jensen_shannon(_on_pair(log_f, a, a, b), _on_pair(log_f, b, a, b)) for a, b in pairs]))
 
 
@@ -57,8 +57,8 @@ def jensen_shannon(log_p: FloatArray, log_q: FloatArray) -> float:
 def kullback_leibler(log_p: FloatArray, log_q: FloatArray) -> float:
     """Eq. (4). Kullback-Leibler divergence, in bits, of p from q, over the points where both are given.
 
-    Note: the paper sums over one client's rows; a density normalised there says nothing of the other's, so that the
-    points are the rows of both clients of a pair.
+    Note: the paper sums over one site's rows; a density normalised there says nothing of the other's, so that the
+    points are the rows of both sites of a pair.
     """
     return float(np.sum(np.exp(log_p) * (log_p - log_q)) / math.log(2.0))
 
@@ -80,9 +80,9 @@ def spread(rows: FloatArray) -> float:
     return float(np.sqrt(np.mean(np.var(rows, axis=0)))) or 1.0
 
 
-def _on_pair(log_f: list[list[FloatArray]], client: int, a: int, b: int) -> FloatArray:
-    """A client's density on the rows of the pair a and b, as a distribution over these rows: it sums to one."""
-    log_density_there = np.concatenate([log_f[a][client], log_f[b][client]])
+def _on_pair(log_f: list[list[FloatArray]], site: int, a: int, b: int) -> FloatArray:
+    """A site's density on the rows of the pair a and b, as a distribution over these rows: it sums to one."""
+    log_density_there = np.concatenate([log_f[a][site], log_f[b][site]])
     return np.asarray(log_density_there - np.logaddexp.reduce(log_density_there))
 
 
@@ -105,8 +105,8 @@ def _log_volume(n_features: int, bandwidth: float) -> float:
     return n_features / 2.0 * math.log(2.0 * math.pi * bandwidth**2)
 
 
-def _check(clients: Sequence[FloatArray]) -> None:
-    if len(clients) < 2:
-        raise BadSettings(f"The Non-ICD degree compares clients: at least 2 are needed, got {len(clients)}.")
-    if min(len(rows) for rows in clients) == 0:
-        raise BadRows("A client without rows has no distribution; leave it out.")
+def _check(sites: Sequence[FloatArray]) -> None:
+    if len(sites) < 2:
+        raise BadSettings(f"The Non-ICD degree compares sites: at least 2 are needed, got {len(sites)}.")
+    if min(len(rows) for rows in sites) == 0:
+        raise BadRows("A site without rows has no distribution; leave it out.")

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray
 from goldfc.demo.data import bundled
-from goldfc.demo.run import UNSURE, Demo, Site
-from goldfc.drawings import draw_curve, draw_levels, templates
+from goldfc.demo.run import UNSURE, Demo, SiteResult
 from goldfc.learning.judge import KINDS
 from goldfc.learning.mixture import MOST_FOR_OWN
+from goldfc.report.drawings import draw_curve, draw_levels, templates
 
 # What each kind of cluster is like, in words.
 WORDS = {
@@ -79,7 +79,7 @@ def write_report(demo: Demo, path: Path) -> None:
     path.write_text(html, encoding="utf-8")
 
 
-def pictures(demo: Demo, site: Site) -> Iterator[Picture]:
+def pictures(demo: Demo, site: SiteResult) -> Iterator[Picture]:
     """A site's micro-clusters, those of one global cluster side by side, large ones first."""
     images = as_images(demo, site.centroids)
     for number in np.lexsort((-site.sizes, site.micro_labels)):

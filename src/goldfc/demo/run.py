@@ -12,18 +12,20 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from goldfc import Client, LocalPort, Model, OneShot, Summary, fuse, run_round
+from goldfc import LocalPort, Model, OneShot, Site, Summary, fuse, run_round
 from goldfc._types import FloatArray, IntArray
-from goldfc.demo.data import Dataset, Split, bundled, clients_of, gather, standardized
+from goldfc.demo.data import Dataset, Split, bundled, gather, sites_of, standardized
 from goldfc.demo.degree import non_icd_degree
 from goldfc.demo.split import simulate_split
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.proposal import Proposal
-from goldfc.protocol.federation import Ledger, generator
-from goldfc.protocol.label import predict
-from goldfc.protocol.paper import GoldClient, run_gold
+from goldfc.randomness import generator
+from goldfc.server.gold import Gold
+from goldfc.site.gold import GoldSite
+from goldfc.site.label import predict
+from goldfc.transport.local import Ledger
 
-N_CLIENTS = 8
+N_SITES = 8
 DATASET = "digits"
 # Below this certainty a label is called unsure.
 UNSURE = 0.6
@@ -54,8 +56,8 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class Site:
-    """One client: what it holds, what it sent, what became of it, and how well its rows are labelled."""
+class SiteResult:
+    """One site: what it holds, what it sent, what became of it, and how well its rows are labelled."""
 
     name: str
     rows: int
@@ -76,7 +78,7 @@ class Demo:
 
     dataset: Dataset
     seed: int
-    sites: tuple[Site, ...]
+    sites: tuple[SiteResult, ...]
     model: Model
     ledger: Ledger
     truth_by_cluster: IntArray  # rows per global cluster (down) and true class (across)
@@ -113,15 +115,15 @@ class Demo:
 
 
 def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], None] | None = None) -> Demo:
-    """Cut digits into Non-ICD clients, run OneShot over them, and label the same rows in other ways to compare."""
+    """Cut digits into Non-ICD sites, run OneShot over them, and label the same rows in other ways to compare."""
     raw = bundled(DATASET)
     dataset = replace(raw, X=standardized(raw.X))
-    split = simulate_split(dataset, N_CLIENTS, generator(seed, "simulator"))
-    clients = [Client(str(number), rows) for number, rows in enumerate(split.rows_per_client())]
-    port = LocalPort(clients, n_jobs=n_jobs, on_answer=on_answer)
+    split = simulate_split(dataset, N_SITES, generator(seed, "simulator"))
+    sites = [Site(str(number), rows) for number, rows in enumerate(split.rows_per_site())]
+    port = LocalPort(sites, n_jobs=n_jobs, on_answer=on_answer)
     result = run_round(port, None, OneShot(), generator(seed, "server"))
-    summaries = {summary.client: summary for summary in result.summaries}
-    together, certainty = gather(clients, split), certainty_of_rows(clients, split)
+    summaries = {summary.site: summary for summary in result.summaries}
+    together, certainty = gather(sites, split), certainty_of_rows(sites, split)
     labellings = {
         "alone": label_alone(split, dataset.n_clusters, seed),
         "together": together,
@@ -137,7 +139,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
         dataset=dataset,
         seed=seed,
         sites=tuple(
-            site_of(client, summaries[client.name], result.model, split, port.ledger, labellings) for client in clients
+            result_of(site, summaries[site.name], result.model, split, port.ledger, labellings) for site in sites
         ),
         model=result.model,
         ledger=port.ledger,
@@ -145,7 +147,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
         certainty_by_cluster=means_by_cluster(certainty, together, n_clusters),
         sure=Hits(int(sure.sum()), int(hit[sure].sum())),
         unsure=Hits(int((~sure).sum()), int(hit[~sure].sum())),
-        degree=non_icd_degree(split.rows_per_client()),
+        degree=non_icd_degree(split.rows_per_site()),
         scores=scores_of(split.y, labellings),
     )
 
@@ -160,10 +162,10 @@ def k_means(rows: FloatArray, n_clusters: int, seed: int) -> IntArray:
 
 
 def label_alone(split: Split, n_clusters: int, seed: int) -> IntArray:
-    """Every client runs k-means for itself: no two clients' cluster numbers have anything to do with each other."""
+    """Every site runs k-means for itself: no two sites' cluster numbers have anything to do with each other."""
     labels = np.empty_like(split.y)
-    for number in np.unique(split.client):
-        own = split.client == number
+    for number in np.unique(split.site):
+        own = split.site == number
         labels[own] = number * n_clusters + k_means(split.X[own], n_clusters, seed)
     return labels
 
@@ -175,9 +177,9 @@ def label_if_told(summaries: Sequence[Summary], split: Split, n_clusters: int, s
 
 def label_as_the_paper(split: Split, n_clusters: int, seed: int) -> IntArray:
     """GOLD, the paper's method: competition at both ends, and centroids alone."""
-    clients = clients_of(GoldClient, split, seed)
-    run_gold(LocalPort(clients), n_clusters, Learning(), generator(seed, "server"))
-    return gather(clients, split)
+    sites = sites_of(GoldSite, split, seed)
+    run_round(LocalPort(sites), n_clusters, Gold(Learning()), generator(seed, "server"))
+    return gather(sites, split)
 
 
 # --- the judge ---
@@ -205,40 +207,40 @@ def means_by_cluster(values: FloatArray, labels: IntArray, n_clusters: int) -> F
     return np.where(count > 0, total / np.maximum(count, 1), math.nan)
 
 
-def certainty_of_rows(clients: Sequence[Client], split: Split) -> FloatArray:
+def certainty_of_rows(sites: Sequence[Site], split: Split) -> FloatArray:
     """How sure every row's label is, in the order of the split's rows."""
     certainty = np.empty(len(split.y))
-    for client in clients:
-        certainty[rows_of(client, split)] = client.certainty
+    for site in sites:
+        certainty[rows_of(site, split)] = site.certainty
     return certainty
 
 
-def rows_of(client: Client, split: Split) -> IntArray:
-    """Where a client's rows are in the split."""
-    return np.flatnonzero(split.client == int(client.name))
+def rows_of(site: Site, split: Split) -> IntArray:
+    """Where a site's rows are in the split."""
+    return np.flatnonzero(split.site == int(site.name))
 
 
-def site_of(
-    client: Client,
+def result_of(
+    site: Site,
     summary: Summary,
     model: Model,
     split: Split,
     ledger: Ledger,
     labellings: Mapping[str, IntArray],
-) -> Site:
-    """One client, as the report shows it."""
-    own = rows_of(client, split)
+) -> SiteResult:
+    """One site, as the report shows it."""
+    own = rows_of(site, split)
     truth = split.y[own]
-    return Site(
-        name=client.name,
+    return SiteResult(
+        name=site.name,
         rows=len(own),
         truth=np.bincount(truth, minlength=split.y.max() + 1),
         centroids=summary.centroids,
-        sizes=np.bincount(client.micro_clusters),
-        micro_labels=model.labels_of(client.name),
-        micro_certainty=model.micro_certainty[model.own(client.name)],
-        clusters=np.bincount(client.labels, minlength=len(model.centroids)),
-        bytes_up=sum(c.nbytes for c in ledger.crossings if c.upward and c.client == client.name),
+        sizes=np.bincount(site.micro_clusters),
+        micro_labels=model.labels_of(site.name),
+        micro_certainty=model.micro_certainty[model.own(site.name)],
+        clusters=np.bincount(site.labels, minlength=len(model.centroids)),
+        bytes_up=sum(c.nbytes for c in ledger.crossings if c.upward and c.site == site.name),
         bytes_shape=0 if summary.shape is None else summary.shape.nbytes,
         scores=scores_of(truth, {name: labels[own] for name, labels in labellings.items()}),
     )

@@ -1,7 +1,7 @@
-"""The Non-ICD simulator: clients that see parts of parts of the classes (the paper's five steps).
+"""The Non-ICD simulator: sites that see parts of parts of the classes (the paper's five steps).
 
-Every client, independently of the others: draws how many classes it sees (1), and which (2); cuts each of them into
-subclusters (3) and takes some (4); and holds a sample of the rows of those (5). Clients may overlap.
+Every site, independently of the others: draws how many classes it sees (1), and which (2); cuts each of them into
+subclusters (3) and takes some (4); and holds a sample of the rows of those (5). Sites may overlap.
 """
 
 import math
@@ -31,18 +31,18 @@ class ClassRows:
 
 
 def simulate(
-    X: FloatArray, y: IntArray, n_clients: int, rng: np.random.Generator, *, max_subclusters: int = 10
+    X: FloatArray, y: IntArray, n_sites: int, rng: np.random.Generator, *, max_subclusters: int = 10
 ) -> list[IntArray]:
-    """The numbers of the rows that each client holds, ascending.
+    """The numbers of the rows that each site holds, ascending.
 
-    Every client has a generator of its own: client 3 of 8 holds the same rows as client 3 of 100.
+    Every site has a generator of its own: site 3 of 8 holds the same rows as site 3 of 100.
     Note: the paper does not say how many subclusters there are at most; ten is our choice.
     """
-    return Drawing(X, y, rng, max_subclusters=max_subclusters).first(n_clients)
+    return Drawing(X, y, rng, max_subclusters=max_subclusters).first(n_sites)
 
 
 class Drawing:
-    """Clients drawn one after the other, when they are asked for: eight are the first of a thousand."""
+    """Sites drawn one after the other, when they are asked for: eight are the first of a thousand."""
 
     def __init__(self, X: FloatArray, y: IntArray, rng: np.random.Generator, *, max_subclusters: int = 10) -> None:
         if max_subclusters < 1:
@@ -50,29 +50,29 @@ class Drawing:
         self._classes = [class_rows(X, np.flatnonzero(y == label)) for label in np.unique(y)]
         self._rng = rng
         self._max_subclusters = max_subclusters
-        self._clients: list[IntArray] = []
+        self._sites: list[IntArray] = []
 
-    def first(self, n_clients: int) -> list[IntArray]:
-        """The rows of the first so many clients; those that were drawn before are not drawn again."""
-        if n_clients < 1:
-            raise BadSettings(f"n_clients must be at least 1, got {n_clients}; the paper has 8 clients.")
+    def first(self, n_sites: int) -> list[IntArray]:
+        """The rows of the first so many sites; those that were drawn before are not drawn again."""
+        if n_sites < 1:
+            raise BadSettings(f"n_sites must be at least 1, got {n_sites}; the paper has 8 sites.")
         # One thread: k-means adds up in the order in which threads finish, and the last digit may move a row.
         with threadpool_limits(limits=1):
-            for rng in self._rng.spawn(max(n_clients - len(self._clients), 0)):
-                self._clients.append(draw_client(self._classes, self._max_subclusters, rng))
-        return self._clients[:n_clients]
+            for rng in self._rng.spawn(max(n_sites - len(self._sites), 0)):
+                self._sites.append(draw_site(self._classes, self._max_subclusters, rng))
+        return self._sites[:n_sites]
 
 
-def simulate_split(dataset: Dataset, n_clients: int, rng: np.random.Generator) -> Split:
-    """Simulated clients in the form of the paper's own, so that nothing else can tell them apart."""
-    return as_split(dataset, simulate(dataset.X, dataset.y, n_clients, rng))
+def simulate_split(dataset: Dataset, n_sites: int, rng: np.random.Generator) -> Split:
+    """Simulated sites in the form of the paper's own, so that nothing else can tell them apart."""
+    return as_split(dataset, simulate(dataset.X, dataset.y, n_sites, rng))
 
 
-def as_split(dataset: Dataset, clients: Sequence[IntArray]) -> Split:
-    """Stack the rows that the clients hold."""
-    row = np.concatenate(clients)
-    client = np.repeat(np.arange(len(clients), dtype=np.int64), [len(rows) for rows in clients])
-    return Split(dataset.name, dataset.X[row], dataset.y[row], client, row)
+def as_split(dataset: Dataset, sites: Sequence[IntArray]) -> Split:
+    """Stack the rows that the sites hold."""
+    row = np.concatenate(sites)
+    site = np.repeat(np.arange(len(sites), dtype=np.int64), [len(rows) for rows in sites])
+    return Split(dataset.name, dataset.X[row], dataset.y[row], site, row)
 
 
 def class_rows(X: FloatArray, rows: IntArray) -> ClassRows:
@@ -81,20 +81,20 @@ def class_rows(X: FloatArray, rows: IntArray) -> ClassRows:
     return ClassRows(rows, distinct, value, weight)
 
 
-def draw_client(classes: Sequence[ClassRows], max_subclusters: int, rng: np.random.Generator) -> IntArray:
-    """Steps 1 to 5 for one client."""
+def draw_site(classes: Sequence[ClassRows], max_subclusters: int, rng: np.random.Generator) -> IntArray:
+    """Steps 1 to 5 for one site."""
     chosen = choose_classes(len(classes), draw_class_count(len(classes), rng), rng)
     pool = np.concatenate([draw_part(classes[number], max_subclusters, rng) for number in chosen])
     return sample_pool(pool, rng)
 
 
 def draw_class_count(n_classes: int, rng: np.random.Generator) -> int:
-    """Step 1: how many classes a client sees, from 1 to all."""
+    """Step 1: how many classes a site sees, from 1 to all."""
     return int(rng.integers(1, n_classes, endpoint=True))
 
 
 def choose_classes(n_classes: int, count: int, rng: np.random.Generator) -> IntArray:
-    """Step 2: which classes a client sees."""
+    """Step 2: which classes a site sees."""
     return rng.choice(n_classes, size=count, replace=False)
 
 
@@ -114,7 +114,7 @@ def cut_class(members: ClassRows, max_subclusters: int, rng: np.random.Generator
 
 
 def choose_subclusters(subcluster: IntArray, rng: np.random.Generator) -> IntArray:
-    """Step 4: which subclusters a client takes, from one to all."""
+    """Step 4: which subclusters a site takes, from one to all."""
     found = np.unique(subcluster)
     return rng.choice(found, size=rng.integers(1, len(found), endpoint=True), replace=False)
 

@@ -1,4 +1,4 @@
-"""How many rows there are, their mean and their spread in every feature: enough to put all clients on one scale."""
+"""How many rows there are, their mean and their spread in every feature: enough to put all sites on one scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

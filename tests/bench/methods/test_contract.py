@@ -10,8 +10,9 @@ import pytest
 from goldfc import OneShotClustering
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import GoldError
-from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.randomness import generator, site_generator
+from goldfc.transport.local import LocalPort
 from goldfc_bench.methods import METHODS, VARIANTS, method_named
 from goldfc_bench.methods.protocol import Answer, Method
 from goldfc_bench.score import ari
@@ -45,15 +46,15 @@ def federation() -> dict[str, FloatArray]:
 
 
 class ListeningPort(LocalPort):
-    """A port that keeps what the clients sent."""
+    """A port that keeps what the sites sent."""
 
     def __init__(self, *arguments: object, **options: object) -> None:
         super().__init__(*arguments, **options)  # type: ignore[arg-type]
         self.heard: list[Message] = []
 
-    def ask(self, message: Message, clients: object = None) -> dict[str, Message]:
+    def ask(self, message: Message, sites: object = None) -> dict[str, Message]:
         """Pass it on, and listen."""
-        answers = super().ask(message, clients)  # type: ignore[arg-type]
+        answers = super().ask(message, sites)  # type: ignore[arg-type]
         self.heard += answers.values()
         return answers
 
@@ -61,10 +62,10 @@ class ListeningPort(LocalPort):
 def run(
     method: Method, rows: dict[str, FloatArray], n_clusters: int = 4, seed: int = 0
 ) -> tuple[dict[str, IntArray], Answer, ListeningPort]:
-    clients = [method.client(name, own, generator(seed, "client", name)) for name, own in rows.items()]
-    port = ListeningPort(clients)
+    sites = [method.site(name, own, site_generator(seed, name)) for name, own in rows.items()]
+    port = ListeningPort(sites)
     answer = method.serve(port, n_clusters, generator(seed, "server"))
-    return {client.name: client.labels for client in clients}, answer, port
+    return {site.name: site.labels for site in sites}, answer, port
 
 
 @law
@@ -105,9 +106,9 @@ def degenerate() -> dict[str, dict[str, FloatArray]]:
     constant = X.copy()
     constant[:, 1] = 0.1
     return {
-        "a client with one row": federation() | {"tiny": X[:1]},
-        "a client that misses most clusters": {"all": X, "one": X[y == 0]},
-        "a single client": {"alone": X},
+        "a site with one row": federation() | {"tiny": X[:1]},
+        "a site that misses most clusters": {"all": X, "one": X[y == 0]},
+        "a single site": {"alone": X},
         "constant columns": {"a": constant[::2], "b": constant[1::2]},
         "duplicated rows": {"a": np.repeat(X[:8], 10, axis=0), "b": np.repeat(X[4:12], 10, axis=0)},
         "all rows equal": {"a": np.full((12, 3), 0.3), "b": np.full((9, 3), 0.3)},
@@ -115,7 +116,7 @@ def degenerate() -> dict[str, dict[str, FloatArray]]:
 
 
 @law
-def degenerate_clients_get_an_answer_or_a_named_error(method: Method) -> None:
+def degenerate_sites_get_an_answer_or_a_named_error(method: Method) -> None:
     for case, rows in degenerate().items():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -154,7 +155,7 @@ def no_uploaded_vector_is_a_row_unless_the_method_says_so(method: Method) -> Non
 
 
 @law
-def order_of_clients_changes_the_score_within_tolerance_only(method: Method) -> None:
+def order_of_sites_changes_the_score_within_tolerance_only(method: Method) -> None:
     _, y = blobs()
     rows = federation()
     truth = {name: y[number::4] for number, name in enumerate(rows)}

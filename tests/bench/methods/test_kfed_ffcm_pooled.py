@@ -13,9 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings, GoldError, TooFewMicroClusters
-from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.label import nearest
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.randomness import generator, site_generator
+from goldfc.site.label import nearest
+from goldfc.transport.local import LocalPort
 from goldfc_bench.datasets import load, load_split
 from goldfc_bench.methods import ffcm
 from goldfc_bench.methods.ffcm import FFCM, FFCMAverage, FFCMKMeans
@@ -35,30 +36,30 @@ class Outcome:
     """What came of a run."""
 
     answer: Answer
-    labels: IntArray  # of all clients' rows, client after client
+    labels: IntArray  # of all sites' rows, site after site
     port: LocalPort
 
 
 def run(method: Method, rows: Sequence[FloatArray], k: int, seed: int = 0) -> Outcome:
     names = [str(number) for number in range(len(rows))]
-    clients = [method.client(name, own, generator(seed, "client", name)) for name, own in zip(names, rows, strict=True)]
-    port = LocalPort(clients)
+    sites = [method.site(name, own, site_generator(seed, name)) for name, own in zip(names, rows, strict=True)]
+    port = LocalPort(sites)
     with threadpool_limits(limits=1):
         answer = method.serve(port, k, generator(seed, "server"))
-    return Outcome(answer, np.concatenate([client.labels for client in clients]), port)
+    return Outcome(answer, np.concatenate([site.labels for site in sites]), port)
 
 
-def blobs(rng: np.random.Generator, *, per_client: int = 2) -> list[FloatArray]:
-    """Three clusters far from one another in the unit square, and four clients, each with some of them."""
+def blobs(rng: np.random.Generator, *, per_site: int = 2) -> list[FloatArray]:
+    """Three clusters far from one another in the unit square, and four sites, each with some of them."""
     centres = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     return [
-        np.vstack([centres[j % 3] + rng.normal(scale=0.05, size=(15, 2)) for j in range(number, number + per_client)])
+        np.vstack([centres[j % 3] + rng.normal(scale=0.05, size=(15, 2)) for j in range(number, number + per_site)])
         for number in range(4)
     ]
 
 
-def truth_of_blobs(per_client: int = 2) -> IntArray:
-    return np.concatenate([np.repeat(np.arange(number, number + per_client) % 3, 15) for number in range(4)])
+def truth_of_blobs(per_site: int = 2) -> IntArray:
+    return np.concatenate([np.repeat(np.arange(number, number + per_site) % 3, 15) for number in range(4)])
 
 
 # --- figures ---
@@ -85,9 +86,9 @@ def test_purity_and_ari_are_those_of_an_independent_prototype(
     name: str, method: Method, seeds: int, expected: tuple[float, float]
 ) -> None:
     split, k = load_split(name), load(name).n_clusters
-    # Rows of a client follow one another in the paper's splits, as do the labels of `run`.
-    assert (np.diff(split.client) >= 0).all()
-    labels = [run(method, split.rows_per_client(), k, seed).labels for seed in range(seeds)]
+    # Rows of a site follow one another in the paper's splits, as do the labels of `run`.
+    assert (np.diff(split.site) >= 0).all()
+    labels = [run(method, split.rows_per_site(), k, seed).labels for seed in range(seeds)]
     scores = np.mean([(purity(split.y, own), ari(split.y, own)) for own in labels], axis=0)
     assert scores == pytest.approx(expected, abs=0.03)
 
@@ -96,15 +97,15 @@ def test_purity_and_ari_are_those_of_an_independent_prototype(
 
 
 @pytest.mark.parametrize("method", [KFed(local_clusters=3), FFCMAverage(), FFCMKMeans(), PooledKMeans()], ids=repr)
-def test_clusters_that_all_clients_have_are_found(method: Method) -> None:
-    rows = blobs(np.random.default_rng(3), per_client=3)
+def test_clusters_that_all_sites_have_are_found(method: Method) -> None:
+    rows = blobs(np.random.default_rng(3), per_site=3)
     outcome = run(method, rows, 3)
     assert ari(truth_of_blobs(3), outcome.labels) == 1.0
     assert np.array_equal(outcome.labels, nearest(np.vstack(rows), outcome.answer.centroids))
 
 
 @everyone
-def test_only_avg1_is_led_astray_by_clients_that_lack_a_cluster(method: Method) -> None:
+def test_only_avg1_is_led_astray_by_sites_that_lack_a_cluster(method: Method) -> None:
     outcome = run(method, blobs(np.random.default_rng(3)), 3)
     assert (ari(truth_of_blobs(), outcome.labels) < 1.0) == (method.name == "FFCM-avg1")
 
@@ -127,7 +128,7 @@ def test_same_seed_same_labels(method: Method) -> None:
 HARD: dict[str, Callable[[np.random.Generator], list[FloatArray]]] = {
     "one row each": lambda rng: [rng.normal(size=(1, 3)) for _ in range(6)],
     "one row for somebody": lambda rng: [rng.normal(size=(1, 3)), rng.normal(size=(20, 3))],
-    "a lone client": lambda rng: [rng.normal(size=(20, 3))],
+    "a lone site": lambda rng: [rng.normal(size=(20, 3))],
     "one feature": lambda rng: [rng.normal(size=(9, 1)) for _ in range(3)],
     "a constant column": lambda rng: [np.column_stack([rng.normal(size=20), np.full(20, 7.3)]) for _ in range(3)],
     "all rows the same": lambda _: [np.full((size, 2), 1.1) for size in (3, 5, 7)],
@@ -222,7 +223,7 @@ def test_starts_are_projected_rows_for_any_number_of_clusters() -> None:
         assert np.linalg.matrix_rank(starts) <= min(k, 3)
 
 
-def test_a_client_with_few_rows_sends_them() -> None:
+def test_a_site_with_few_rows_sends_them() -> None:
     rows = np.random.default_rng(8).normal(size=(3, 2))
     site = KFedSite("a", rows, np.random.default_rng(0))
     assert np.array_equal(site.on_summarize(Message("summarize", facts={"clusters": 3})).arrays["centres"], rows)
@@ -230,14 +231,14 @@ def test_a_client_with_few_rows_sends_them() -> None:
 
 
 @pytest.mark.parametrize(("k", "local_clusters"), [(2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (26, 6)])
-def test_by_default_clients_have_the_square_root_of_k(k: int, local_clusters: int) -> None:
+def test_by_default_sites_have_the_square_root_of_k(k: int, local_clusters: int) -> None:
     rows = [np.random.default_rng(number).normal(size=(30, 3)) for number in range(12)]
     port = run(KFed(), rows, k).port
     sent = [crossing.nbytes for crossing in port.ledger.crossings if crossing.kind == "summary"]
     assert sent == [Message("summary", {"centres": np.zeros((local_clusters, 3))}).nbytes] * 12
 
 
-def test_clients_that_sent_too_little_are_refused_by_name() -> None:
+def test_sites_that_sent_too_little_are_refused_by_name() -> None:
     rows = blobs(np.random.default_rng(0))[:2]
     with pytest.raises(TooFewMicroClusters, match="only 4 different centres were sent; raise local_clusters above 2"):
         run(KFed(local_clusters=2), rows, 5)
@@ -317,7 +318,7 @@ def test_avg2_has_k_centres_even_of_fewer_places() -> None:
 
 @dataclass(frozen=True)
 class Circling(FFCM):
-    """Its centres are 100, 101, 0, 1, 2, 0, 1, 2, ... whatever the clients say."""
+    """Its centres are 100, 101, 0, 1, 2, 0, 1, 2, ... whatever the sites say."""
 
     name: ClassVar[str] = "circling"
 

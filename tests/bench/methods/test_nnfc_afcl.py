@@ -8,8 +8,9 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings, GoldError
-from goldfc.protocol.federation import LocalPort, Participant, generator
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.randomness import generator, site_generator
+from goldfc.transport.local import LocalPort, Participant
 from goldfc_bench.datasets import load, load_split
 from goldfc_bench.methods import nnfc
 from goldfc_bench.methods._afcl_kernels import interact
@@ -27,9 +28,9 @@ class WatchedPort(LocalPort):
         super().__init__(participants)
         self.asked: list[tuple[str, list[str]]] = []
 
-    def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
+    def ask(self, message: Message, sites: Sequence[str] | None = None) -> dict[str, Message]:
         """Pass it on, and write it down."""
-        answers = super().ask(message, clients)
+        answers = super().ask(message, sites)
         self.asked.append((message.kind, sorted(answers)))
         return answers
 
@@ -37,18 +38,18 @@ class WatchedPort(LocalPort):
 def federate(
     method: Method, rows: Sequence[FloatArray], n_clusters: int, seed: int = 0
 ) -> tuple[list[IntArray], Answer, WatchedPort]:
-    clients = [method.client(str(n), own, generator(seed, "client", str(n))) for n, own in enumerate(rows)]
-    port = WatchedPort(clients)
+    sites = [method.site(str(n), own, site_generator(seed, str(n))) for n, own in enumerate(rows)]
+    port = WatchedPort(sites)
     with threadpool_limits(limits=1):  # as in the runner; k-means on few rows is slower with more
         answer = method.serve(port, n_clusters, generator(seed, "server"))
-    return [client.labels for client in clients], answer, port
+    return [site.labels for site in sites], answer, port
 
 
 def mean_scores(method: Method, name: str, n_seeds: int) -> tuple[float, float]:
-    """Purity and ARI of all clients' rows."""
+    """Purity and ARI of all sites' rows."""
     split, n_clusters = load_split(name), load(name).n_clusters
-    truth = np.concatenate([split.y[split.client == client] for client in np.unique(split.client)])
-    runs = [federate(method, split.rows_per_client(), n_clusters, seed)[0] for seed in range(n_seeds)]
+    truth = np.concatenate([split.y[split.site == site] for site in np.unique(split.site)])
+    runs = [federate(method, split.rows_per_site(), n_clusters, seed)[0] for seed in range(n_seeds)]
     labels = [np.concatenate(run) for run in runs]
     return float(np.mean([purity(truth, own) for own in labels])), float(np.mean([ari(truth, own) for own in labels]))
 
@@ -174,7 +175,7 @@ def test_compiled_step_of_the_server_is_that_of_the_slow_loops() -> None:
         np.testing.assert_array_equal(wins, slow_wins)
 
 
-def test_only_some_clients_take_part_in_a_round_and_nobody_else_is_asked() -> None:
+def test_only_some_sites_take_part_in_a_round_and_nobody_else_is_asked() -> None:
     rows = [np.random.default_rng(n).normal(size=(12, 2)) for n in range(6)]
     _, answer, port = federate(AFCL(max_rounds=40), rows, 2)
     everybody = [str(n) for n in range(6)]
@@ -233,7 +234,7 @@ def test_no_message_makes_seeds_overflow() -> None:
 METHODS: list[Method] = [NNFC(), NNFC(noise="none"), NNFC(noise="laplace", neighbours=4), AFCL()]
 BLOB = np.random.default_rng(0).normal(size=(24, 3))
 DEGENERATE = {
-    "one-row clients": [BLOB[[n]] for n in range(5)],
+    "one-row sites": [BLOB[[n]] for n in range(5)],
     "constant columns": [BLOB[:12] * [1, 0, 1] + [0, 0.1, 0], BLOB[12:] * [1, 0, 1] + [0, 0.1, 0]],
     "duplicated rows": [np.repeat(BLOB[:4], 6, axis=0), np.repeat(BLOB[2:6], 6, axis=0)],
     "all rows equal": [np.full((7, 3), 0.3), np.full((2, 3), 0.3)],
@@ -242,7 +243,7 @@ DEGENERATE = {
 
 @pytest.mark.parametrize("case", DEGENERATE)
 @pytest.mark.parametrize("method", METHODS, ids=str)
-def test_degenerate_clients_get_an_answer_or_a_named_error(method: Method, case: str) -> None:
+def test_degenerate_sites_get_an_answer_or_a_named_error(method: Method, case: str) -> None:
     for n_clusters in (1, 4):
         try:
             labels, answer, _ = federate(method, DEGENERATE[case], n_clusters)

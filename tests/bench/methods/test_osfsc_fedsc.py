@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows, BadSettings, GoldError, TooFewMicroClusters
-from goldfc.protocol.federation import LocalPort, generator
+from goldfc.randomness import generator, site_generator
+from goldfc.transport.local import LocalPort
 from goldfc_bench.datasets import load, load_split
 from goldfc_bench.methods._kernels import sparse_self_expression
 from goldfc_bench.methods.fedsc import FedSC, encode, improved, kernel, nearest_similarities, objective
@@ -39,14 +40,12 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def run(
-    method: Method, clients: list[FloatArray], n_clusters: int, seed: int = 0
-) -> tuple[IntArray, Answer, LocalPort]:
-    """The labels of all rows, client after client."""
-    sites = [method.client(str(i), rows, generator(seed, "client", str(i))) for i, rows in enumerate(clients)]
-    port = LocalPort(sites)
+def run(method: Method, sites: list[FloatArray], n_clusters: int, seed: int = 0) -> tuple[IntArray, Answer, LocalPort]:
+    """The labels of all rows, site after site."""
+    members = [method.site(str(i), rows, site_generator(seed, str(i))) for i, rows in enumerate(sites)]
+    port = LocalPort(members)
     answer = method.serve(port, n_clusters, generator(seed, "server"))
-    return np.concatenate([site.labels for site in sites]), answer, port
+    return np.concatenate([site.labels for site in members]), answer, port
 
 
 def test_many_features_are_turned_into_the_span_of_the_rows() -> None:
@@ -158,12 +157,12 @@ def test_rows_are_expressed_by_rows_of_their_own_subspace() -> None:
 
 @pytest.mark.parametrize("dimension", [1, 2])
 @pytest.mark.parametrize("method", [OSFSCSparse, OSFSCThreshold])
-def test_osfsc_finds_subspaces_across_clients(method: type[OSFSCSparse], dimension: int) -> None:
+def test_osfsc_finds_subspaces_across_sites(method: type[OSFSCSparse], dimension: int) -> None:
     rows, y = subspaces(dimension)
-    clients = [np.arange(number, len(rows), 10) for number in range(10)]
+    sites = [np.arange(number, len(rows), 10) for number in range(10)]
     settings = method(subspace_dimension=dimension, gamma=50.0)
-    labels, answer, port = run(settings, [rows[own] for own in clients], 3)
-    assert purity(y[np.concatenate(clients)], labels) > 0.9
+    labels, answer, port = run(settings, [rows[own] for own in sites], 3)
+    assert purity(y[np.concatenate(sites)], labels) > 0.9
     assert answer.uplinks == port.ledger.uplinks == 20
 
 
@@ -222,7 +221,7 @@ def test_blocks_give_what_the_whole_matrix_gives(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(nearest_similarities(codes, inner).toarray(), np.maximum(whole, whole.T), atol=1e-12)
 
 
-def test_fedsc_finds_blobs_across_clients() -> None:
+def test_fedsc_finds_blobs_across_sites() -> None:
     rows, y = blobs()
     labels, answer, port = run(FedSC(), [rows[y < 2], rows[y > 0]], 3)
     assert ari(np.concatenate([y[y < 2], y[y > 0]]), labels) > 0.95
@@ -232,7 +231,7 @@ def test_fedsc_finds_blobs_across_clients() -> None:
 def test_the_server_can_restore_rows_from_what_fedsc_uploads() -> None:
     rows, _ = blobs()
     atoms, s2, ridge = np.random.default_rng(1).normal(size=(9, 4)), 6.0, 1e-3
-    codes = encode(atoms, rows, s2, ridge)  # what a client sends; the server has all that is used from here on
+    codes = encode(atoms, rows, s2, ridge)  # what a site sends; the server has all that is used from here on
     squares = -2.0 * s2 * np.log((kernel(atoms, atoms, s2) + ridge * np.eye(9)) @ codes)
     # |x - z|^2 - |x - z0|^2 = |z|^2 - |z0|^2 - 2 x (z - z0): linear in x
     lengths = np.sum(atoms**2, axis=1)[:, None]
@@ -246,8 +245,8 @@ def test_too_many_rows_are_refused_in_a_sentence() -> None:
         run(FedSC(max_rows=100), [blobs()[0]], 3)
 
 
-def test_fedsc_refuses_clients_without_any_distance() -> None:
-    with pytest.raises(BadRows, match="no client has two different rows"):
+def test_fedsc_refuses_sites_without_any_distance() -> None:
+    with pytest.raises(BadRows, match="no site has two different rows"):
         run(FedSC(), [np.ones((4, 2)), np.zeros((3, 2))], 2)
 
 
@@ -299,23 +298,23 @@ def test_scores_are_those_of_the_prototype(
     method: Method, name: str, expected_purity: float, expected_ari: float
 ) -> None:
     split, n_clusters = load_split(name), load(name).n_clusters
-    labels = [run(method, split.rows_per_client(), n_clusters, seed)[0] for seed in range(6)]
-    truth = np.concatenate([split.y[split.client == client] for client in np.unique(split.client)])
+    labels = [run(method, split.rows_per_site(), n_clusters, seed)[0] for seed in range(6)]
+    truth = np.concatenate([split.y[split.site == site] for site in np.unique(split.site)])
     assert np.mean([purity(truth, one) for one in labels]) == pytest.approx(expected_purity, abs=0.04)
     assert np.mean([ari(truth, one) for one in labels]) == pytest.approx(expected_ari, abs=0.05)
 
 
 def kernel_error(name: str, rbf_c: float, n_atoms: int | None, seed: int) -> float:
-    """How far the server's kernel matrix is from that of all rows; `n_atoms` is for a number that no client knows."""
-    clients, method = load_split(name).rows_per_client(), FedSC(rbf_c=rbf_c)
-    port = LocalPort([method.client(str(i), rows, generator(seed, str(i))) for i, rows in enumerate(clients)])
+    """How far the server's kernel matrix is from that of all rows; `n_atoms` is for a number that no site knows."""
+    sites, method = load_split(name).rows_per_site(), FedSC(rbf_c=rbf_c)
+    port = LocalPort([method.site(str(i), rows, generator(seed, str(i))) for i, rows in enumerate(sites)])
     s2, n_features = method.find_bandwidth(port)
     if n_atoms is None:
         atoms = method.first_atoms(port, s2, n_features, generator(seed))
     else:
         atoms = generator(seed).standard_normal((8, n_atoms, n_features)).mean(axis=0)
     atoms = method.learn_atoms(port, atoms, s2)
-    rows = np.vstack(clients)
+    rows = np.vstack(sites)
     codes, true = encode(atoms, rows, s2, method.ridge), kernel(rows, rows, s2)
     return float(np.linalg.norm(codes.T @ kernel(atoms, atoms, s2) @ codes - true) / np.linalg.norm(true))
 

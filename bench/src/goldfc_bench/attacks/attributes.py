@@ -6,7 +6,7 @@ import numpy as np
 
 from goldfc._types import FloatArray
 from goldfc.learning.mixture import squares_between
-from goldfc.protocol.message import Summary
+from goldfc.message.summary import Summary
 from goldfc_bench.attacks.sites import Target
 
 MOST_COLUMNS = 20

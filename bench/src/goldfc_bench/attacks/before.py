@@ -7,16 +7,17 @@ import numpy as np
 from goldfc._types import FloatArray
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
-from goldfc.protocol.client import tell_as
-from goldfc.protocol.finding import Ends, Measured, moments_of, unit_of
-from goldfc.protocol.fusion import OneShot
-from goldfc.protocol.message import Summary
-from goldfc.protocol.privacy import Allowed, groups_of, merge_small
-from goldfc.protocol.rows import as_source
-from goldfc.protocol.terms import Terms
+from goldfc.learning.rows import as_source
+from goldfc.message.columns import Terms
+from goldfc.message.summary import Summary
+from goldfc.message.task import Task
+from goldfc.server.one_shot import OneShot
+from goldfc.site.learn import Ends, Measured, moments_of, unit_of
+from goldfc.site.privacy import Allowed, groups_of, merge_small
+from goldfc.site.summarize import tell_as
 
 SMALLEST, STEP_OF_SHARES, DIGITS, DECIMALS = 5, 0.01, 4, 6
-TASK = OneShot(rows_each=8).task
+TASK = OneShot(Task(rows_each=8)).task
 
 
 def told_before(rows: FloatArray, terms: Terms) -> Summary:

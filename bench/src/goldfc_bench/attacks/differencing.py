@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goldfc._types import FloatArray
-from goldfc.protocol.message import Summary
+from goldfc.message.summary import Summary
 from goldfc_bench.attacks.sites import Target, Told
 
 TRIES = 8

@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from goldfc.learning.mixture import squares_between
-from goldfc.protocol.client import summarize
-from goldfc.protocol.message import Summary
+from goldfc.message.summary import Summary
+from goldfc.site.summarize import summarize
 from goldfc_bench.attacks.before import told_before
 from goldfc_bench.attacks.run import TASK
 from goldfc_bench.attacks.sites import Target, target_of, with_sensitive

@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.protocol.audit import areas
-from goldfc.protocol.membership import Classifier, Trial, learn, try_out
-from goldfc.protocol.message import Summary
+from goldfc.message.summary import Summary
+from goldfc.site.audit import areas
+from goldfc.site.membership import Classifier, Trial, learn, try_out
 from goldfc_bench.attacks.sites import Target, Told
 
 # Shadow sites: rows of all together, and how many there are.

@@ -7,12 +7,13 @@ import numpy as np
 
 from goldfc._types import FloatArray
 from goldfc.learning.moments import Moments
-from goldfc.protocol.audit import areas
-from goldfc.protocol.federation import generator
-from goldfc.protocol.fusion import OneShot
-from goldfc.protocol.membership import guess_of, learn, try_out
-from goldfc.protocol.message import Model, Summary
-from goldfc.protocol.server import fuse
+from goldfc.message.model import Model
+from goldfc.message.summary import Summary
+from goldfc.randomness import generator
+from goldfc.server.fusions import fuse
+from goldfc.server.one_shot import OneShot
+from goldfc.site.audit import areas
+from goldfc.site.membership import guess_of, learn, try_out
 from goldfc_bench.attacks.membership import learn_trees, shadow
 from goldfc_bench.attacks.sites import Target, Told
 
@@ -36,7 +37,7 @@ def auc_of_the_other(target: Target, told: Told, rng: np.random.Generator) -> fl
 
 def model_of(other: Summary, own: Summary) -> Model:
     """What both get back."""
-    pair = [replace(other, client="other"), replace(own, client="own")]
+    pair = [replace(other, site="other"), replace(own, site="own")]
     with catch_warnings():
         simplefilter("ignore")  # fewer clusters than asked for do not matter here
         return fuse(pair, N_CLUSTERS, OneShot(kinds=("shared",), starts=2), generator(0, "server"))
@@ -54,7 +55,7 @@ def what_is_left(model: Model, own: Summary) -> Summary:
     mass = np.concatenate([[count], np.maximum(1.0, model.mass)]).astype(np.int64)
     found = object.__new__(Summary)  # no honest site would send it, so it is not checked
     for name, value in {
-        "client": "other",
+        "site": "other",
         "centroids": points,
         "mass": mass,
         "shape": None,

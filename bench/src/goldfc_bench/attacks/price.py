@@ -10,12 +10,13 @@ import numpy as np
 from goldfc._encoding import encoding_of
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
-from goldfc.protocol.client import summarize
-from goldfc.protocol.federation import generator
-from goldfc.protocol.fusion import OneShot, rows_each
-from goldfc.protocol.label import predict
-from goldfc.protocol.server import fuse
-from goldfc.protocol.terms import UNNAMED, Terms
+from goldfc.message.columns import UNNAMED, Terms
+from goldfc.message.task import Task, rows_each
+from goldfc.randomness import generator
+from goldfc.server.fusions import fuse
+from goldfc.server.one_shot import OneShot
+from goldfc.site.label import predict
+from goldfc.site.summarize import summarize
 from goldfc_bench.cases import split_of
 from goldfc_bench.families import FAMILIES, Family
 from goldfc_bench.score import ari
@@ -25,7 +26,7 @@ from goldfc_bench.shapes.sites import N_SITES, draw_sites
 ROWS_OF_A_SITE = 500
 # Of a split, and of a family, whose draws differ.
 SEEDS, DRAWS = 3, 6
-WITHOUT, WITH = OneShot(mass_cap=1.0), OneShot(smallest=5, rows_each=rows_each(5), mass_cap=1.0)
+WITHOUT, WITH = OneShot(mass_cap=1.0), OneShot(Task(smallest=5, rows_each=rows_each(5)), mass_cap=1.0)
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ def price_of(name: str, seeds: int | None = None) -> Price:
 
 
 def split(name: str) -> Federation:
-    """The paper's clients."""
+    """The paper's sites."""
     case = split_of(name, "paper")
-    return Federation(case.X, case.client, case.y)
+    return Federation(case.X, case.site, case.y)
 
 
 def drawn(family: Family, draw: int) -> Federation:

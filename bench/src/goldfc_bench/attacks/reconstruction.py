@@ -13,7 +13,7 @@ from flint import fmpz_mat
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.micro_clusters import diagonal_of
-from goldfc.protocol.message import Summary
+from goldfc.message.summary import Summary
 
 # Whole numbers are known if they are told as near as this.
 NEAR = 0.2

@@ -12,13 +12,14 @@ from threadpoolctl import threadpool_limits
 from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
-from goldfc.protocol.audit import USUAL, membership_of
-from goldfc.protocol.client import alike, tell
-from goldfc.protocol.federation import generator
-from goldfc.protocol.fusion import OneShot, rows_each
-from goldfc.protocol.membership import Guess, guess_of
-from goldfc.protocol.message import Summary
-from goldfc.protocol.rows import RowSource, as_source
+from goldfc.learning.rows import RowSource, as_source
+from goldfc.message.summary import Summary
+from goldfc.message.task import Task, rows_each
+from goldfc.randomness import generator
+from goldfc.server.one_shot import OneShot
+from goldfc.site.audit import USUAL, membership_of
+from goldfc.site.membership import Guess, guess_of
+from goldfc.site.summarize import alike, tell
 from goldfc_bench.attacks import attributes, differencing, membership, neighbours, reconstruction
 from goldfc_bench.attacks.before import told_before
 from goldfc_bench.attacks.sites import Table, Target, tables, target_of
@@ -28,7 +29,7 @@ LEVELS: tuple[Level, ...] = ("before", "after")
 SIZES = (20, 40, 100, 300, 1_000, 3_000)
 SMALLEST, PEOPLE = 5, 800
 UNMEASURED = Guess(1.0, 1.0)
-TASK = OneShot(smallest=SMALLEST, rows_each=rows_each(SMALLEST)).task
+TASK = OneShot(Task(smallest=SMALLEST, rows_each=rows_each(SMALLEST))).task
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.protocol.federation import generator
-from goldfc.protocol.message import Summary
-from goldfc.protocol.terms import UNNAMED, Column, Terms
+from goldfc.message.columns import UNNAMED, Column, Terms
+from goldfc.message.summary import Summary
+from goldfc.randomness import generator
 from goldfc_bench.cases import dataset_of
 from goldfc_bench.datasets import DATASETS
 from goldfc_bench.errors import DataNotFound

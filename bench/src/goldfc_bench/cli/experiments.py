@@ -166,12 +166,12 @@ def picture(quick: bool, out: Path) -> None:
 OUT_HELP = "A folder for the rows.  [default: benchmarks/results, or benchmarks/quick with --quick]"
 EXPERIMENT_HELP = {
     "performance": "all methods on the paper's ten splits.",
-    "degree": "from hardly to heavily Non-ICD clients.",
-    "exchange": "the same rows at clients that are more and less Non-ICD.",
+    "degree": "from hardly to heavily Non-ICD sites.",
+    "exchange": "the same rows at sites that are more and less Non-ICD.",
     "ablation": "what FCPL and MCPL are worth.",
     "granularity": "what each level is worth.",
     "unknown": "the number of clusters nobody knows.",
-    "clients": "from 100 to 1000 clients.",
+    "sites": "from 100 to 1000 sites.",
     "time": "seconds against rows and features.",
     "hyper": "learning rate and first candidates.",
 }
@@ -227,7 +227,7 @@ def rich_table(title: str, table: "ScaleTable") -> Table:
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for trust/README.md and trust/rows.jsonl.")
 def trust(seeds: int, quick: bool, jobs: int, out: Path | None) -> None:
-    """What pooled scaling and suppression cost, what hostile clients can do, and a thousand summaries."""
+    """What pooled scaling and suppression cost, what hostile sites can do, and a thousand summaries."""
     from threadpoolctl import threadpool_limits
 
     from goldfc_bench import trust as parts
@@ -250,7 +250,7 @@ def trust(seeds: int, quick: bool, jobs: int, out: Path | None) -> None:
         with progress_bar("hostile sites", 8 * len(draws)) as bar:
             attacks = list(parts.attack_table(draws, lambda: bar.advance(bar.task_ids[0])))
         page["One hostile site of eight: the ARI that the other seven lose (digits, k = 10)"] = attacks
-        page["A thousand clients"] = thousand
+        page["A thousand sites"] = thousand
     text = parts.as_markdown(page, command_line())
     click.echo(text)
     if out is not None:

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from goldfc.byfile.draft import agreement_text
-from goldfc.byfile.folder import fuse_files
-from goldfc.byfile.policy import POLICY
-from goldfc.byfile.site import draft_summary, label_table, send
-from goldfc.byfile.tables import as_table, read_raw
-from goldfc.flower.job import Job, Status
-from goldfc.flower.simulate import simulate
-from goldfc.protocol.agreement import Agreement, parse_agreement
-from goldfc.protocol.audit import WARNINGS
-from goldfc.protocol.message import Model
-from goldfc.protocol.terms import Column
-from goldfc.protocol.wire import encode
+from goldfc.agreement import Agreement, parse_agreement
+from goldfc.message.columns import Column
+from goldfc.message.wire import encode
+from goldfc.server.round import fuse_admitted
+from goldfc.site.audit import WARNINGS
+from goldfc.site.init import agreement_text
+from goldfc.site.labels import label_table
+from goldfc.site.policy import POLICY
+from goldfc.site.send import draft_summary, send
+from goldfc.site.table.cells import as_table, read_raw
+from goldfc.transport.flower.job import Job, Status
+from goldfc.transport.flower.simulate import simulate
 
 CLUSTERS = 5
 
@@ -71,14 +71,14 @@ def write_sites(folder: Path, n_nodes: int, n_rows: int) -> Agreement:
 
 def in_one_process(folder: Path, agreement: Agreement) -> bytes:
     """The same work without a network: read, summarise, audit, fuse, label."""
-    drafts, models = [], list[Model]()
+    drafts = []
     tables = {path: as_table(read_raw(path), agreement.columns) for path in sorted((folder / "tables").glob("*.csv"))}
     for path, table in tables.items():
         place = folder / "alone" / path.stem / "data.csv"
         place.parent.mkdir(parents=True)
         drafts.append(draft_summary(table, path.stem, agreement, place))
         send(drafts[-1], agreement, place, None, key=None, accept_risk=True)
-    fuse_files([draft.summary for draft in drafts], agreement, CLUSTERS, models.append)
+    model = fuse_admitted([draft.summary for draft in drafts], agreement, CLUSTERS).model
     for table in tables.values():
-        label_table(table, models[0])
-    return encode(models[0].to_message())
+        label_table(table, model)
+    return encode(model.to_message())

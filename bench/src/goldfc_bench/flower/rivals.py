@@ -1,10 +1,10 @@
 """The methods of the benchmark, over Flower: proof that the port carries more than one message each way.
 
-For experiments only: what these methods send is neither suppressed nor sealed. A client's program may be a new process
+For experiments only: what these methods send is neither suppressed nor sealed. A site's program may be a new process
 for every message, so what it has been told so far is in Flower's `Context.state`, which never leaves the node; before
 it answers, it goes through all of that again. Nothing is lost by that, since its randomness begins anew, too.
 
-Settings of a node: `client`, `rows` (a .npy file with its rows), `labels` (where its labels go, as .npy). Of a run:
+Settings of a node: `site`, `rows` (a .npy file with its rows), `labels` (where its labels go, as .npy). Of a run:
 `method`, `clusters`, `seed`, `expect`, `out` (where the server puts the global centroids).
 """
 
@@ -24,19 +24,19 @@ from safetensors.numpy import save
 
 from goldfc._types import IntArray
 from goldfc.errors import BadMessage
-from goldfc.flower.exchange import Exchange, Patience
-from goldfc.flower.records import RECORD, packed
-from goldfc.flower.simulate import as_site
-from goldfc.protocol.federation import generator
-from goldfc.protocol.message import Message, canonical_json
-from goldfc.protocol.wire import MOST_BYTES, parse_json
+from goldfc.message.message import Message, canonical_json
+from goldfc.message.wire import MOST_BYTES, parse_json
+from goldfc.randomness import generator, site_generator
+from goldfc.transport.flower.exchange import Exchange, Patience
+from goldfc.transport.flower.records import RECORD, packed
+from goldfc.transport.flower.simulate import as_site
 from goldfc_bench.methods import method_named
 
 ASK, NAME, FINISH = "ask", "name", "finish"
 JOIN_SECONDS, ANSWER_SECONDS = 120.0, 600.0
 KINDS = {"F64": "<f8", "I64": "<i8", "F32": "<f4", "I32": "<i4", "BOOL": "?"}
 
-client_app = ClientApp()
+site_app = ClientApp()
 server_app = ServerApp()
 
 
@@ -70,16 +70,16 @@ def from_bytes(body: bytes) -> Message:
 # --- at a node ---
 
 
-@client_app.query(NAME)
+@site_app.query(NAME)
 def answer_name(parcel: Parcel, context: Context) -> Parcel:
     """Who it is; and a new run begins."""
     context.state[RECORD] = ConfigRecord({"heard": list[bytes]()})
-    return Parcel(packed(client=str(context.node_config["client"])), reply_to=parcel)
+    return Parcel(packed(site=str(context.node_config["site"])), reply_to=parcel)
 
 
-@client_app.query(ASK)
+@site_app.query(ASK)
 def answer_question(parcel: Parcel, context: Context) -> Parcel:
-    """Whatever the method's client says."""
+    """Whatever the method's site says."""
     record = parcel.content.config_records[RECORD]
     heard = [*heard_by(context), bytes_in(record, "body")]
     *_, answer = replayed(heard, str(record["method"]), number_in(record, "seed"), context)[1]
@@ -87,7 +87,7 @@ def answer_question(parcel: Parcel, context: Context) -> Parcel:
     return Parcel(packed(body=b"" if answer is None else to_bytes(answer)), reply_to=parcel)
 
 
-@client_app.query(FINISH)
+@site_app.query(FINISH)
 def answer_finish(parcel: Parcel, context: Context) -> Parcel:
     """Labels go to the node's own disk."""
     record = parcel.content.config_records[RECORD]
@@ -105,13 +105,13 @@ def heard_by(context: Context) -> list[bytes]:
 
 
 def replayed(heard: Sequence[bytes], method: str, seed: int, context: Context) -> tuple[IntArray, list[Message | None]]:
-    """The client's program, from the beginning: its labels, if it has any yet, and all its answers."""
-    name = str(context.node_config["client"])
+    """The site's program, from the beginning: its labels, if it has any yet, and all its answers."""
+    name = str(context.node_config["site"])
     rows = np.load(Path(str(context.node_config["rows"])), allow_pickle=False)
-    client = method_named(method, {}).client(name, rows, generator(seed, "client", name))
-    answers = [client.answer(from_bytes(body)) for body in heard]
+    site = method_named(method, {}).site(name, rows, site_generator(seed, name))
+    answers = [site.answer(from_bytes(body)) for body in heard]
     try:
-        return client.labels, answers
+        return site.labels, answers
     except BadMessage:
         return np.empty(0, dtype=np.int64), answers
 
@@ -150,11 +150,11 @@ class RivalsPort:
         if len(found) < self.exchange.patience.expect:
             raise BadMessage(f"{len(found)} nodes have joined, and {self.exchange.patience.expect} are expected.")
         replies = self._all(NAME, dict.fromkeys(found, packed()))
-        self.nodes = {str(record["client"]): node for node, record in replies.items()}
+        self.nodes = {str(record["site"]): node for node, record in replies.items()}
 
-    def ask(self, message: Message, clients: Sequence[str] | None = None) -> dict[str, Message]:
-        """Send a message to some clients, or to all; the answers of those that have one, by client name."""
-        names = sorted(self.nodes) if clients is None else list(clients)
+    def ask(self, message: Message, sites: Sequence[str] | None = None) -> dict[str, Message]:
+        """Send a message to some sites, or to all; the answers of those that have one, by site name."""
+        names = sorted(self.nodes) if sites is None else list(sites)
         replies = self._all(ASK, {self.nodes[name]: self._packed(to_bytes(message)) for name in names})
         bodies = {name: bytes_in(replies[self.nodes[name]], "body") for name in names}
         return {name: from_bytes(body) for name, body in bodies.items() if body}
@@ -198,7 +198,7 @@ def simulate(folder: Path, method: str, clusters: int, seed: int) -> None:
     """A run on Flower's simulation engine; every `rows-NAME.npy` in the folder is a node, labels go beside it."""
     names = sorted(path.stem.removeprefix("rows-") for path in folder.glob("rows-*.npy"))
     sites: list[UserConfig] = [
-        {"client": name, "rows": str(folder / f"rows-{name}.npy"), "labels": str(folder / f"labels-{name}.npy")}
+        {"site": name, "rows": str(folder / f"rows-{name}.npy"), "labels": str(folder / f"labels-{name}.npy")}
         for name in names
     ]
     server, nodes = ServerApp(), ClientApp()

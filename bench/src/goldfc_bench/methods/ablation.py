@@ -1,6 +1,6 @@
 """GOLD with parts replaced or left out, to see what each part is worth.
 
-FCPL off: k-means with k clusters at every client. MCPL off: k-means on the uploaded centroids, and no levels. Levels:
+FCPL off: k-means with k clusters at every site. MCPL off: k-means on the uploaded centroids, and no levels. Levels:
 only the first so many, from the finest on, or all but one.
 """
 
@@ -17,9 +17,9 @@ from goldfc.learning.micro_clusters import means_of
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
-from goldfc.protocol.paper import learn
+from goldfc.message.message import Message
+from goldfc.server.round import Port
+from goldfc.site.gold import learn
 from goldfc_bench.methods.protocol import (
     Answer,
     Site,
@@ -43,8 +43,8 @@ class AblatedGold:
     levels: Literal["all", "first", "without"] = "all"
     level: int = 0  # how many levels with "first"; which one, counted from 1, with "without"
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "AblatedSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "AblatedSite":
+        """The program of one site."""
         return AblatedSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:

@@ -1,30 +1,30 @@
-"""AFCL: more seeds than clusters, which the rows of whichever clients take part draw together until few are left.
+"""AFCL: more seeds than clusters, which the rows of whichever sites take part draw together until few are left.
 
 Source: Zhang, Zhang, Lu, Li, Chen and Cheung, "Asynchronous Federated Clustering with Unknown Number of Clusters"
 (2025).
-Start: every client sends k-means++ seeds; of all these the server picks k0 by k-means++; k0 is drawn from [k, 2k].
-Round: some clients take part, each with a probability of its own, drawn once. They get the seeds m and the learning
-rates of the features, w, and send w (x - m) for every row x and the seed nearest to it. Clients that took part less
+Start: every site sends k-means++ seeds; of all these the server picks k0 by k-means++; k0 is drawn from [k, 2k].
+Round: some sites take part, each with a probability of its own, drawn once. They get the seeds m and the learning
+rates of the features, w, and send w (x - m) for every row x and the seed nearest to it. Sites that took part less
 than others, and not now, are replayed from what they sent last. From every message the server restores the rows,
-farther from their seeds the more often the client takes part, and goes through them one by one: seeds compete for the
+farther from their seeds the more often the site takes part, and goes through them one by one: seeds compete for the
 row, and the winner moves towards it together with all seeds no farther from the winner than the row is. Then features
 along which rows are near their seeds get larger rates. End: seeds that coincide become one. Labels: the nearest seed.
 Settings: T = 100 rounds; learning rates of 0.001 on average; delta = 8, so that rates go with the power -1/7 of the
 distances; seeds coincide when no coordinate differs by 0.001. How many clusters there are it finds itself: k sets k0.
-Uploads what all rows of a client can be restored from, whenever it takes part, and at the start up to k0 rows as they
+Uploads what all rows of a site can be restored from, whenever it takes part, and at the start up to k0 rows as they
 are.
 
 T decides: after 30 rounds on the paper's splits, seeds are still apart on some (EC: Purity 0.7), while after 100, the
 authors' number, all or nearly all have been drawn into one (EC: 0.35). That is how it stands in the paper's tables.
 
 Note: the authors' code also stops when an index in the manner of Davies and Bouldin stands still. It is made from the
-labels at all clients, even of those that take no part, which no server of an asynchronous method has: we leave it out.
+labels at all sites, even of those that take no part, which no server of an asynchronous method has: we leave it out.
 Note: the code scales every feature to [0, 1] by the range of all rows; ours come as they are, standardised.
-Note: by the paper's analysis of costs, seeds compete at the client, too, by how often they have won; in the code the
+Note: by the paper's analysis of costs, seeds compete at the site, too, by how often they have won; in the code the
 nearest wins there, and the server forgets all wins after every round. Here as in the code. As there, every message has
 one more row per seed, at the seed itself.
 Note: the code restores what it replays with the rates of now, and from the seeds as they were after the last round in
-which the client was heard or replayed, not from those that it had been sent. So do we. What is restored can so lie
+which the site was heard or replayed, not from those that it had been sent. So do we. What is restored can so lie
 beyond all rows; nothing overflows, because here no restored value exceeds 1e100 and no rate 1.
 Note: a feature along which no row differs from its seed has rate 0, and then for ever, as in the code.
 Note: the code replays even when nobody takes part; such a round is skipped here.
@@ -42,15 +42,15 @@ from sklearn.cluster import kmeans_plusplus
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.moments import LARGEST_VALUE
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods._afcl_kernels import interact
 from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed, n_distinct
 
 
 @dataclass(frozen=True)
 class AFCL:
-    """Up to 2k seeds, moved by the rows of the clients that take part, and merged where they meet."""
+    """Up to 2k seeds, moved by the rows of the sites that take part, and merged where they meet."""
 
     name: ClassVar[str] = "AFCL"
     uploads_rows: ClassVar[UploadsRows] = "all"
@@ -68,8 +68,8 @@ class AFCL:
         if not self.delta > 1.0:
             raise BadSettings(f"delta must be above 1, got {self.delta}; the authors use 8.")
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "AFCLSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "AFCLSite":
+        """The program of one site."""
         return AFCLSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
@@ -103,7 +103,7 @@ class AFCL:
 
 @dataclass
 class Heard:
-    """What the server keeps of a client: its last message, and the seeds that rows are restored from."""
+    """What the server keeps of a site: its last message, and the seeds that rows are restored from."""
 
     changes: FloatArray  # (rows, features) w (x - m), seed after seed
     seed: IntArray  # (rows,) the number of the m
@@ -111,7 +111,7 @@ class Heard:
 
     @classmethod
     def of(cls, message: Message, seeds: FloatArray) -> "Heard":
-        """Read the message of a client that had been sent these seeds."""
+        """Read the message of a site that had been sent these seeds."""
         return cls(message.arrays["changes"], np.repeat(np.arange(len(seeds)), message.arrays["counts"]), seeds)
 
     def restored(self, rates: FloatArray) -> FloatArray:
@@ -163,7 +163,7 @@ def attend(times: IntArray, present: NDArray[np.bool_]) -> tuple[NDArray[np.bool
 
 
 def moved(seeds: FloatArray, rates: FloatArray, messages: list[tuple[Heard, float]]) -> FloatArray:
-    """The seeds after all messages, each with its client's b, in order."""
+    """The seeds after all messages, each with its site's b, in order."""
     seeds, wins = seeds.copy(), np.ones(len(seeds))
     for message, balance in messages:
         own_rates = np.where(rates > 0.0, rates, 1.0) * balance

@@ -1,7 +1,7 @@
 """A method that is told a number of clusters which somebody chose from all rows in one place.
 
 Source: silhouette, Rousseeuw (1987); gap statistic, Tibshirani, Walther and Hastie (2001); BIC, Schwarz (1978).
-Client: sends all rows, and then does what its method asks. Server: clusters the rows with every k on a list (k-means
+Site: sends all rows, and then does what its method asks. Server: clusters the rows with every k on a list (k-means
 for silhouette and gap, Gaussian mixtures for BIC), takes the k that the criterion likes best, and runs the method.
 Settings: the k of `TRIED`; at most 2000 rows, drawn at random, are looked at.
 Uploads all rows: it is there to be compared with, and none to be used.
@@ -19,11 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
 
-from goldfc import Client
+from goldfc import Site
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import TooFewMicroClusters
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods.oneshot import OneShotMethod
 from goldfc_bench.methods.pooled import PooledKMeans, PooledSite
 from goldfc_bench.methods.protocol import Answer, UploadsRows, in_name_order, integer_seed, n_distinct
@@ -43,8 +43,8 @@ class ChosenK:
     by: Literal["silhouette", "gap", "BIC"] = "silhouette"
     then: Literal["OneShot", "pooled k-means"] = "OneShot"
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "ChosenKSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "ChosenKSite":
+        """The program of one site."""
         return ChosenKSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:  # noqa: ARG002 (it is not told)
@@ -59,13 +59,13 @@ class ChosenK:
 
 
 class ChosenKSite:
-    """A client of pooled k-means and of OneShot at once: it answers as the one that knows the message."""
+    """A site of pooled k-means and of OneShot at once: it answers as the one that knows the message."""
 
     def __init__(self, name: str, rows: FloatArray, rng: np.random.Generator) -> None:
         self.name = name
         self._pooled = PooledSite(name, rows, rng)
-        self._one_shot = Client(name, rows)
-        self._last: PooledSite | Client = self._pooled
+        self._one_shot = Site(name, rows)
+        self._last: PooledSite | Site = self._pooled
 
     @property
     def labels(self) -> IntArray:

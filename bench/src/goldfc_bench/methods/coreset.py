@@ -1,10 +1,10 @@
 """Coreset k-means: the simplest one-shot method, which the paper leaves out.
 
 Source: folklore; see e.g. the distributed coresets of Balcan, Ehrlich and Liang (2013).
-Client: k-means with up to 50 clusters. Upload, once: the centres and how many rows each has. Server: k-means on the
+Site: k-means with up to 50 clusters. Upload, once: the centres and how many rows each has. Server: k-means on the
 centres, weighted by those sizes. Labels: of a row, that of its own centre; for new rows, the nearest global centre.
 Settings: 50 centres; k-means++ with 10 starts at both ends.
-Uploads a row where a centre has no other: all rows of a client that has no more than 50.
+Uploads a row where a centre has no other: all rows of a site that has no more than 50.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from goldfc._types import FloatArray
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods.protocol import (
     Answer,
     Site,
@@ -30,15 +30,15 @@ from goldfc_bench.methods.protocol import (
 
 @dataclass(frozen=True)
 class CoresetKMeans:
-    """50 k-means centres with their sizes per client, weighted k-means at the server."""
+    """50 k-means centres with their sizes per site, weighted k-means at the server."""
 
     name: ClassVar[str] = "coreset k-means"
     uploads_rows: ClassVar[UploadsRows] = "lone"
     centres: int = 50
     starts: int = 10
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "CoresetSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "CoresetSite":
+        """The program of one site."""
         return CoresetSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:

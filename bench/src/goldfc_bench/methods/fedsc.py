@@ -3,20 +3,20 @@
 Source: Qiao, Ding and Fan, "Federated Spectral Clustering via Secure Similarity Reconstruction" (NeurIPS 2023), and the
 authors' code, which is followed here. Not to be confused with Fed-SC, which is OSFSC.
 The kernel is Gaussian, exp(-|a - b|^2 / (2 s2)). All sites share a dictionary of D atoms Z; with codes C, phi(Z) C is
-to come close to phi(X). Setup: s2 and D. Then, for 20 rounds, every client improves the atoms for its own rows by one
-Newton-like step and uploads them, and the server averages. At last, every client uploads the codes of its rows. Server:
+to come close to phi(X). Setup: s2 and D. Then, for 20 rounds, every site improves the atoms for its own rows by one
+Newton-like step and uploads them, and the server averages. At last, every site uploads the codes of its rows. Server:
 C' K_ZZ C stands for the kernel matrix of all rows; scaled to [0, 1], the ceil(ln n) largest of every row kept, it is
 the affinity of spectral clustering. Labels: of a row, that of its node. The method has no centroids; the means of the
-rows of a label take their place. Uplinks per client: 2 for the setup, one per round, 1 for the codes, 1 for the means.
+rows of a label take their place. Uplinks per site: 2 for the setup, one per round, 1 for the codes, 1 for the means.
 Settings: 20 rounds, ridge 1e-3, s2 the square of 1 x the mean distance, D as large as 99 % of the kernel's singular
 values by their sum, k-means with 50 starts.
 Uploads all rows: not as they are, but a code tells a row's kernel values, (K_ZZ + ridge) c, so its distances to all
 atoms, and so the row itself once there are more atoms than features. The authors can add Gaussian noise to what is
 sent; as in their comparison, none is added here.
 
-Note: the code takes s2 and D from all rows together, which no server has. Here s2 comes from the clients' own mean
-distances, weighted by their rows, and D is the largest that any client needs; a client of more than 2,000 rows looks at
-so many of them, drawn at random. Rows of one client are more alike: s2 comes out smaller, and D too small for it, so
+Note: the code takes s2 and D from all rows together, which no server has. Here s2 comes from the sites' own mean
+distances, weighted by their rows, and D is the largest that any site needs; a site of more than 2,000 rows looks at
+so many of them, drawn at random. Rows of one site are more alike: s2 comes out smaller, and D too small for it, so
 that on EC the kernel matrix is off by 5 % instead of 3 %. The code's last codes are those of the atoms a round before;
 here they are of the last atoms. Its momentum is set back in every call, and its early end comes after 200 rounds: both
 do nothing, and are left out. It takes all singular vectors of a dense matrix; here no n x n matrix is ever whole, but
@@ -34,12 +34,12 @@ from scipy.spatial.distance import cdist, pdist
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, ask_for_means, in_name_order, send_labels
 from goldfc_bench.methods.spectral import refuse_too_few, spectral_clusters
 
-# For s2 and D, a client looks at so many of its rows at most.
+# For s2 and D, a site looks at so many of its rows at most.
 SAMPLE = 2000
 # The kernel matrix of all rows is looked at in blocks of about so many entries.
 BLOCK = 2**22
@@ -61,8 +61,8 @@ class FedSC:
     max_iterations: int = 1000
     max_rows: int = 50_000
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "KernelSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "KernelSite":
+        """The program of one site."""
         return KernelSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
@@ -79,7 +79,7 @@ class FedSC:
         return Answer(centroids, len(answers) * (self.rounds + 4), {"rounds": self.rounds, "atoms": len(atoms)})
 
     def find_bandwidth(self, port: Port) -> tuple[float, int]:
-        """s2, from the mean distances within the clients; and how many features there are."""
+        """s2, from the mean distances within the sites; and how many features there are."""
         measures = [answer.facts for _, answer in in_name_order(port.ask(Message("measure")))]
         n_rows = sum(measure["rows"] for measure in measures)
         if n_rows > self.max_rows:
@@ -91,13 +91,13 @@ class FedSC:
         s2 = (self.rbf_c * mean) ** 2
         if s2 == 0.0:
             raise BadRows(
-                "FedSC takes its bandwidth from the distances within clients, but no client has two different rows; "
-                "merge clients, or use another method."
+                "FedSC takes its bandwidth from the distances within sites, but no site has two different rows; "
+                "merge sites, or use another method."
             )
         return s2, measures[0]["features"]
 
     def first_atoms(self, port: Port, s2: float, n_features: int, rng: np.random.Generator) -> FloatArray:
-        """As many atoms as the client needs that needs the most, each the mean of a normal draw for every client.
+        """As many atoms as the site needs that needs the most, each the mean of a normal draw for every site.
 
         Nothing of any row is in them, so the server may as well draw them all.
         """
@@ -106,7 +106,7 @@ class FedSC:
         return np.asarray(rng.standard_normal((len(answers), n_atoms, n_features)).mean(axis=0))
 
     def learn_atoms(self, port: Port, atoms: FloatArray, s2: float) -> FloatArray:
-        """Rounds of steps at all clients and means of what they send."""
+        """Rounds of steps at all sites and means of what they send."""
         for _ in range(self.rounds):
             answers = in_name_order(port.ask(self.task("improve", atoms, s2)))
             atoms = np.mean([answer.arrays["atoms"] for _, answer in answers], axis=0)

@@ -1,16 +1,16 @@
-"""FFCM: fuzzy c-means at the clients, an average of their centres at the server, round after round.
+"""FFCM: fuzzy c-means at the sites, an average of their centres at the server, round after round.
 
 Source: Stallmann and Wilbik, "Towards Federated Clustering: A Federated Fuzzy c-Means Algorithm (FFCM)" (2022).
-Client, every round: fuzzy c-means on its rows, from the global centres to convergence. Upload, every round: its k
-centres, and their supports, which are sums of memberships. Server: FFCM-avg1 averages the j-th centres of all clients,
+Site, every round: fuzzy c-means on its rows, from the global centres to convergence. Upload, every round: its k
+centres, and their supports, which are sums of memberships. Server: FFCM-avg1 averages the j-th centres of all sites,
 weighted by their supports; FFCM-avg2 has k-means on all centres, from the global centres of the round before. It ends
 when the global centres stand still. Labels: the nearest global centre, where a row's membership is largest.
 Settings: fuzzifier 2, at most 1000 rounds of at most 1000 iterations, tolerances 1e-4: those of the authors' code.
-Uploads rows where a client has no more different rows than clusters: that is where its centres then go.
+Uploads rows where a site has no more different rows than clusters: that is where its centres then go.
 
 Note: what the paper may say otherwise (it was not read in full) is here as the authors' code has it. The first centres
 are uniform in [0, 1], whatever the range of the data. The support is the sum of u, though centres are means by u^m. A
-cluster with none of a client's rows still has a centre there, and avg1 averages it in: a weakness, and the method's.
+cluster with none of a site's rows still has a centre there, and avg1 averages it in: a weakness, and the method's.
 Note: the server's k-means has the seed of the run, and not the same one in all runs.
 Note: the centres may go round in circles, of two to four rounds as a rule, and the authors' code then makes all 1000.
 Ours ends when they are back where they were in any earlier round, with what the last of all rounds would have given: in
@@ -31,8 +31,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed
 
 # So many rows at a time: memberships of more are never held.
@@ -69,10 +69,10 @@ class FFCM(ABC):
     def merge(
         self, centres: FloatArray, supports: FloatArray, previous: FloatArray | None, rng: np.random.Generator
     ) -> FloatArray:
-        """The global centres, from all clients' (clients, clusters, features) and their supports."""
+        """The global centres, from all sites' (sites, clusters, features) and their supports."""
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "FFCMSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "FFCMSite":
+        """The program of one site."""
         return FFCMSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
@@ -100,7 +100,7 @@ class FFCM(ABC):
 
 @dataclass(frozen=True)
 class FFCMAverage(FFCM):
-    """FFCM-avg1. Index j is trusted to mean the same cluster everywhere, as all clients started from the same."""
+    """FFCM-avg1. Index j is trusted to mean the same cluster everywhere, as all sites started from the same."""
 
     name: ClassVar[str] = "FFCM-avg1"
 
@@ -117,7 +117,7 @@ class FFCMAverage(FFCM):
 
 @dataclass(frozen=True)
 class FFCMKMeans(FFCM):
-    """FFCM-avg2. All clients' centres are clustered, and index j may mean what it likes."""
+    """FFCM-avg2. All sites' centres are clustered, and index j may mean what it likes."""
 
     name: ClassVar[str] = "FFCM-avg2"
     starts: int = 10
@@ -168,7 +168,7 @@ class Step(NamedTuple):
 
 
 def first_centres(seed: int, n_clusters: int, n_features: int) -> FloatArray:
-    """Uniform in [0, 1]. Only clients know how many features there are; given the seed, all draw the same."""
+    """Uniform in [0, 1]. Only sites know how many features there are; given the seed, all draw the same."""
     return np.random.default_rng(seed).random((n_clusters, n_features))
 
 

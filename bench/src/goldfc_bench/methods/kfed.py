@@ -1,19 +1,19 @@
-"""k-Fed: a few careful centres per client, farthest-first and k-means at the server.
+"""k-Fed: a few careful centres per site, farthest-first and k-means at the server.
 
 Source: Dennis, Li and Smith, "Heterogeneity for the Win: One-Shot Federated Clustering" (2021).
-Client: the rows are projected on their first k' singular directions and seeded there by k-means++; every seed moves to
+Site: the rows are projected on their first k' singular directions and seeded there by k-means++; every seed moves to
 the mean of its core set, the rows at least three times nearer to it than to any other seed; from there, k-means on the
-rows themselves. Upload, once: the k' centres. Server: of all centres, those of the first client and then, again and
+rows themselves. Upload, once: the k' centres. Server: of all centres, those of the first site and then, again and
 again, the one farthest from all that were taken, until there are k; from there, k-means on all centres, each counting
 once. Labels: of a row, that of its own centre; for new rows, the nearest global centre.
 Settings: k' = ceil(sqrt(k)), the most that the theory allows, but at least 2; `local_clusters` for another.
-Uploads rows as they are from a client that has no more than k' of them, and a row where a centre has no other.
+Uploads rows as they are from a site that has no more than k' of them, and a row where a centre has no other.
 
-Note: here as in the authors' code, the server has k-means to convergence, and one k' is for all clients. The paper,
-which was not read in full, is remembered to have a single step, a k' for every client, and labels as here: the code
+Note: here as in the authors' code, the server has k-means to convergence, and one k' is for all sites. The paper,
+which was not read in full, is remembered to have a single step, a k' for every site, and labels as here: the code
 gives centres only.
 Note: the code breaks off where k' is above the number of features, has no mean where a core set is empty, and refuses
-clients that send no more than k centres in all. Ours takes as many directions as there are, leaves the seed where it
+sites that send no more than k centres in all. Ours takes as many directions as there are, leaves the seed where it
 is, and is content with k.
 Note: k-means++ is scikit-learn's, which draws a few candidates for every seed and takes the best; the code's draws one.
 In 30 runs each on EC, US and YE with the default k', that scored slightly lower.
@@ -30,8 +30,8 @@ from sklearn.cluster import kmeans_plusplus
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods.protocol import (
     Answer,
     Site,
@@ -49,7 +49,7 @@ MOST_ITERATIONS = 1000
 
 @dataclass(frozen=True)
 class KFed:
-    """Up to k' centres per client, k-means from farthest-first at the server."""
+    """Up to k' centres per site, k-means from farthest-first at the server."""
 
     name: ClassVar[str] = "k-Fed"
     uploads_rows: ClassVar[UploadsRows] = "lone"
@@ -60,8 +60,8 @@ class KFed:
         if self.local_clusters is not None and self.local_clusters < 1:
             raise BadSettings(f"local_clusters must be at least 1, got {self.local_clusters}; None for sqrt(k).")
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "KFedSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "KFedSite":
+        """The program of one site."""
         return KFedSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:  # noqa: ARG002

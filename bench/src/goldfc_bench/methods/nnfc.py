@@ -2,7 +2,7 @@
 
 Source: Wang, Pang and Pedrycz, "One-shot Federated Clustering based on Stable Nearest Neighbor Relationships" (2024);
 the peaks are those of SNN-DPC.
-Client: noise is added to the rows, then k-means with one cluster for every three rows, up to 50. Upload, once: the
+Site: noise is added to the rows, then k-means with one cluster for every three rows, up to 50. Upload, once: the
 centres. Server: of all centres, the k with the largest density times distance become the global centroids. Density
 counts the neighbours that a centre shares with its neighbours; distance is that to the nearest denser centre, longer
 where both have their neighbours far away. Labels: every row, without noise, goes to its nearest global centroid.
@@ -14,7 +14,7 @@ authors' code adds the uniform number that it makes that noise from as well, fol
 default): all centres move by about 0.25 in every feature, whatever the scale of the data. Neither is a guarantee.
 Note: the code has K = 2; the results that come with it are from several K, and are the best of 1000 runs each. With
 K = 2 only two centres that are each other's nearest have a density above 0. Ties, which the code leaves to the sorting
-routine, go to the client that is first by name, and then to the centre that it sent first.
+routine, go to the site that is first by name, and then to the centre that it sent first.
 Note: the code divides by zero where two centres coincide; here they count as close as the closest two that do not.
 """
 
@@ -28,8 +28,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods.protocol import (
     Answer,
     Site,
@@ -50,7 +50,7 @@ BLOCK = 2**22
 
 @dataclass(frozen=True)
 class NNFC:
-    """Up to 50 k-means centres of perturbed rows per client, k density peaks among them at the server."""
+    """Up to 50 k-means centres of perturbed rows per site, k density peaks among them at the server."""
 
     name: ClassVar[str] = "NN-FC"
     uploads_rows: ClassVar[UploadsRows] = "lone"
@@ -68,8 +68,8 @@ class NNFC:
         if self.noise not in get_args(Noise):
             raise BadSettings(f"noise must be one of {', '.join(get_args(Noise))}, got {self.noise!r}.")
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "NNFCSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "NNFCSite":
+        """The program of one site."""
         return NNFCSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:  # noqa: ARG002

@@ -1,7 +1,7 @@
 """OneShot, the default of this package: micro-clusters with mass and shape up, clusters of the kind to believe down.
 
 Source: docs/default.md.
-Client: k-means, up to 100 micro-clusters and one for five rows, in the scale of its own columns. Upload, once: their
+Site: k-means, up to 100 micro-clusters and one for five rows, in the scale of its own columns. Upload, once: their
 centroids and masses, one shape, and mean and spread of every column. Server: three kinds of clusters (alike in form,
 each of its own form, or of any form with gaps between them), of which it believes the one that the micro-clusters speak
 for. Labels: the likeliest cluster by the model, for rows that took part and for new ones alike.
@@ -18,16 +18,16 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from goldfc import Client, run_round
+from goldfc import Site, run_round
 from goldfc._types import FloatArray
+from goldfc.agreement import Agreement
 from goldfc.learning.judge import KINDS, Kind
-from goldfc.protocol.agreement import Agreement
-from goldfc.protocol.client import Part
-from goldfc.protocol.federation import Port
-from goldfc.protocol.fusion import OneShot
-from goldfc.protocol.label import predict
-from goldfc.protocol.message import Model, Scaling
-from goldfc.protocol.terms import Column
+from goldfc.message.columns import Column
+from goldfc.message.model import Model
+from goldfc.message.task import Part, Scaling, Task
+from goldfc.server.one_shot import OneShot, fusion_of
+from goldfc.server.round import Port
+from goldfc.site.label import predict
 from goldfc_bench.methods.protocol import Answer, UploadsRows
 
 
@@ -48,9 +48,9 @@ class OneShotMethod:
         object.__setattr__(self, "withhold", tuple(self.withhold))
         object.__setattr__(self, "kinds", tuple(self.kinds))
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> Client:  # noqa: ARG002 (there is no luck in it)
-        """The program of one client."""
-        return Client(name, rows, withhold=self.withhold)
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> Site:  # noqa: ARG002 (there is no luck in it)
+        """The program of one site."""
+        return Site(name, rows, withhold=self.withhold)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""
@@ -68,9 +68,9 @@ class OneShotMethod:
     def fusion(self) -> OneShot:
         """With the settings of this run."""
         if not self.by_file:
-            return OneShot(scaling=self.scaling, kinds=self.kinds)
+            return OneShot(Task(scaling=self.scaling), kinds=self.kinds)
         # The columns do not matter here: nobody names them.
-        return Agreement(federation="bench", columns=(Column(name="any"),)).way
+        return fusion_of(Agreement(federation="bench", columns=(Column(name="any"),)))
 
 
 def details_of(model: Model) -> dict[str, Any]:

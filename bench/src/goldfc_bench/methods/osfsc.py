@@ -2,19 +2,19 @@
 
 Source: Xie et al., "Fed-SC: One-Shot Federated Subspace Clustering over High-Dimensional Data" (ICDE 2023), and the
 authors' code, which is followed here.
-Client, in both variants: sparse subspace clustering (SSC). Every row is expressed by few other rows (a lasso), the
+Site, in both variants: sparse subspace clustering (SSC). Every row is expressed by few other rows (a lasso), the
 coefficients are the affinity, and spectral clustering finds the local clusters. Of every local cluster, the subspace
 of its rows (not centred) is found, and one direction in it is drawn. Upload, once: that unit vector per local cluster.
 Server: clusters the pooled vectors, by SSC again, or by thresholding (TSC), where a vector's affinity is to its q
 nearest by angle. Labels: of a row, that of its local cluster's vector. The method has no centroids; the means of the
-rows of a label take their place, which costs one more message from every client.
+rows of a label take their place, which costs one more message from every site.
 Settings, those of the code's demos: gamma 500 (the lasso's penalty is mu / gamma, where mu is the smallest that leaves
 nothing), at most 50 coefficients per row, one-dimensional subspaces, q = 8; local clusters: k, where the demos have 8.
 Uploads, for a cluster of a single row, that row, up to its length and its sign; and the row itself in the message of
 means, where a label has a single row.
 
 Note: where the paper leaves a choice, the code decides here. The code can also find the numbers of local clusters and
-of dimensions, from gaps between singular values; on small tables that gives one cluster for nearly every client, so it
+of dimensions, from gaps between singular values; on small tables that gives one cluster for nearly every site, so it
 is left out. It has three defaults for q (6, 8 and 10). A cluster of rows that are all zero has no direction, and sends
 the zero vector.
 """
@@ -26,8 +26,8 @@ import numpy as np
 from scipy import sparse
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods._kernels import sparse_self_expression
 from goldfc_bench.methods.protocol import (
     Answer,
@@ -53,8 +53,8 @@ class OSFSCSparse:
     coefficients: int = 50
     starts: int = 20
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "SubspaceSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "SubspaceSite":
+        """The program of one site."""
         return SubspaceSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
@@ -75,7 +75,7 @@ class OSFSCSparse:
         return Answer(centroids, uplinks=2 * len(answers), details={"directions": len(directions)})
 
     def affinity(self, directions: FloatArray) -> sparse.csr_array:
-        """How the server compares what the clients sent."""
+        """How the server compares what the sites sent."""
         return sparse_affinity(directions, self.gamma, self.coefficients)
 
 
@@ -87,7 +87,7 @@ class OSFSCThreshold(OSFSCSparse):
     neighbours: int = 8
 
     def affinity(self, directions: FloatArray) -> sparse.csr_array:
-        """How the server compares what the clients sent."""
+        """How the server compares what the sites sent."""
         return threshold_affinity(directions, self.neighbours)
 
 

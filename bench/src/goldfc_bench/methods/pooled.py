@@ -1,7 +1,7 @@
 """Pooled k-means: no federation at all, for what privacy costs.
 
 Source: none; it is what one would do if rows could be moved.
-Client: nothing. Upload, once: all rows. Server: k-means on them. Labels: the nearest global centre, for all rows.
+Site: nothing. Upload, once: all rows. Server: k-means on them. Labels: the nearest global centre, for all rows.
 Settings: k-means++ with 10 starts.
 Uploads all rows of everybody. It is the one that the others are to come close to, and none to be used.
 """
@@ -14,8 +14,8 @@ from sklearn.cluster import KMeans
 
 from goldfc._types import FloatArray
 from goldfc.errors import TooFewMicroClusters
-from goldfc.protocol.federation import Port
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
 from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed, n_distinct
 
 
@@ -27,8 +27,8 @@ class PooledKMeans:
     uploads_rows: ClassVar[UploadsRows] = "all"
     starts: int = 10
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "PooledSite":
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> "PooledSite":
+        """The program of one site."""
         return PooledSite(name, rows, rng)
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:

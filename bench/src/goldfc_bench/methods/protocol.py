@@ -1,7 +1,7 @@
-"""What a method is: a program for the server, a program for every client, and the port between them.
+"""What a method is: a program for the server, a program for every site, and the port between them.
 
-The server program asks its clients through the port, once if it is a one-shot method, in a loop if it is an iterative
-one. Nothing else connects the two sides: the number of clusters travels in the messages, and every client keeps the
+The server program asks its sites through the port, once if it is a one-shot method, in a loop if it is an iterative
+one. Nothing else connects the two sides: the number of clusters travels in the messages, and every site keeps the
 labels of its own rows to itself until the judge looks at them. Nobody has the truth.
 """
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, TooFewMicroClusters
-from goldfc.protocol.federation import Participant, Port
-from goldfc.protocol.label import nearest
-from goldfc.protocol.message import Message
+from goldfc.message.message import Message
+from goldfc.server.round import Port
+from goldfc.site.label import nearest
+from goldfc.transport.local import Participant
 
 # Whether messages to the server hold rows: never; where a cluster has a single row, which is then its centroid; or all
 # of them, or what all of them can be restored from.
@@ -24,7 +25,7 @@ UploadsRows = Literal["never", "lone", "all"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method gives: its global centroids, and how often its clients had to send something.
+    """What a method gives: its global centroids, and how often its sites had to send something.
 
     For rows that took no part the nearest centroid decides, unless the method has a way of its own (`predict`).
     """
@@ -39,8 +40,8 @@ class Answer:
         return nearest(rows, self.centroids) if self.predict is None else self.predict(rows)
 
 
-class MethodClient(Participant, Protocol):
-    """A client as the judge sees it: when the method has ended, it knows the labels of its own rows."""
+class MethodSite(Participant, Protocol):
+    """A site as the judge sees it: when the method has ended, it knows the labels of its own rows."""
 
     @property
     def labels(self) -> IntArray:
@@ -58,8 +59,8 @@ class Method(Protocol):
         """Equal settings, equal methods."""
         ...
 
-    def client(self, name: str, rows: FloatArray, rng: np.random.Generator) -> MethodClient:
-        """The program of one client."""
+    def site(self, name: str, rows: FloatArray, rng: np.random.Generator) -> MethodSite:
+        """The program of one site."""
         ...
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
@@ -68,7 +69,7 @@ class Method(Protocol):
 
 
 class Site:
-    """What all counterparts' clients have in common: rows, randomness, labels, and actions by the kind of message.
+    """What all counterparts' sites have in common: rows, randomness, labels, and actions by the kind of message.
 
     A message of kind `summarize` is answered by the method `on_summarize`, and so on. Three kinds are known to all:
     `centroids` labels every row with its nearest centroid; `labels` gives every row the label of the local cluster that
@@ -88,7 +89,7 @@ class Site:
     def labels(self) -> IntArray:
         """The global cluster of every row."""
         if self._labels is None:
-            raise BadMessage(f"Client {self.name!r} has no labels yet.")
+            raise BadMessage(f"Site {self.name!r} has no labels yet.")
         return self._labels
 
     @labels.setter
@@ -99,7 +100,7 @@ class Site:
         """Do what the message's kind says."""
         action = getattr(self, f"on_{message.kind}", None)
         if action is None:
-            raise BadMessage(f"Client {self.name!r} has no answer to a message of kind {message.kind!r}.")
+            raise BadMessage(f"Site {self.name!r} has no answer to a message of kind {message.kind!r}.")
         reply: Message | None = action(message)
         return reply
 
@@ -122,7 +123,7 @@ class Site:
 def ask_for_means(port: Port, n_clusters: int) -> FloatArray:
     """Centroids for a method that outputs labels only: means of all rows of a label; empty labels are dropped.
 
-    It costs one more small message from every client, which is no part of such a method.
+    It costs one more small message from every site, which is no part of such a method.
     """
     answers = port.ask(Message("means", facts={"n_clusters": n_clusters})).values()
     sums = np.sum([answer.arrays["sums"] for answer in answers], axis=0)
@@ -131,7 +132,7 @@ def ask_for_means(port: Port, n_clusters: int) -> FloatArray:
 
 
 def send_labels(port: Port, local_clusters: Mapping[str, int], labels: IntArray) -> None:
-    """To every client, the labels of its own local clusters; `labels` has them all, client after client."""
+    """To every site, the labels of its own local clusters; `labels` has them all, site after site."""
     start = 0
     for name, count in local_clusters.items():
         port.ask(Message("labels", {"labels": labels[start : start + count]}), [name])
@@ -139,7 +140,7 @@ def send_labels(port: Port, local_clusters: Mapping[str, int], labels: IntArray)
 
 
 def in_name_order(answers: Mapping[str, Message]) -> list[tuple[str, Message]]:
-    """Answers by client name, so that the order of arrival changes nothing."""
+    """Answers by site name, so that the order of arrival changes nothing."""
     return sorted(answers.items())
 
 
@@ -148,9 +149,7 @@ def integer_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def check_enough(
-    sent: FloatArray, n_clusters: int, remedy: str = "ask for fewer, or bring more rows or clients"
-) -> None:
+def check_enough(sent: FloatArray, n_clusters: int, remedy: str = "ask for fewer, or bring more rows or sites") -> None:
     """Refuse to make more clusters than there are different centres."""
     found = n_distinct(sent)
     if found < n_clusters:
@@ -160,5 +159,5 @@ def check_enough(
 
 
 def n_distinct(rows: FloatArray) -> int:
-    """How many different rows there are: no client can have more clusters."""
+    """How many different rows there are: no site can have more clusters."""
     return len(np.unique(rows, axis=0))

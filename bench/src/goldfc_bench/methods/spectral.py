@@ -37,7 +37,7 @@ def refuse_too_few(labels: IntArray, n_clusters: int) -> None:
     found = int(labels.max()) + 1
     if found < n_clusters:
         raise TooFewMicroClusters(
-            f"{n_clusters} clusters were asked for, but what the clients sent falls into {found} at most."
+            f"{n_clusters} clusters were asked for, but what the sites sent falls into {found} at most."
         )
 
 

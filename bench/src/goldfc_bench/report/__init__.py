@@ -8,7 +8,6 @@ from goldfc_bench.experiments import EXPERIMENTS
 from goldfc_bench.report.page import write_figures, write_html, write_markdown, write_tables
 from goldfc_bench.report.parts import Part, Section, Text
 from goldfc_bench.report.sections.ablation import ablation
-from goldfc_bench.report.sections.clients import clients
 from goldfc_bench.report.sections.degree import degree, degrees_of
 from goldfc_bench.report.sections.exchange import exchange
 from goldfc_bench.report.sections.granularity import granularity
@@ -16,6 +15,7 @@ from goldfc_bench.report.sections.hyper import hyper
 from goldfc_bench.report.sections.performance import all_figures, performance
 from goldfc_bench.report.sections.picture import picture
 from goldfc_bench.report.sections.seconds import seconds
+from goldfc_bench.report.sections.sites import sites
 from goldfc_bench.report.sections.unknown import unknown
 from goldfc_bench.report.tables import origin
 from goldfc_bench.run import Rows, Run
@@ -38,7 +38,7 @@ def write_report(folder: Path, out: Path) -> None:
         section("exchange", runs, lambda own: exchange(own, lambdas)),
         section("ablation", runs, ablation),
         section("granularity", runs, granularity),
-        section("clients", runs, clients),
+        section("sites", runs, sites),
         section("time", runs, seconds),
         section("hyper", runs, hyper),
         picture_section(folder / "picture.json"),

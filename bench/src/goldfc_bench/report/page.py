@@ -27,7 +27,7 @@ from goldfc_bench.report.parts import (
 TITLE = "Federated clustering, compared"
 LEAD = (
     "The experiments of the GOLD paper, made again: the paper's methods, two rivals that it leaves out, and OneShot, "
-    "on the same data, under the same rules. OneShot is the default of this package: every client sends up to 100 "
+    "on the same data, under the same rules. OneShot is the default of this package: every site sends up to 100 "
     "micro-clusters with their masses and one shape, and the server tries three kinds of clusters and believes the "
     "one that these speak for. A run that fails is a row with its reason, and counts; the truth is known to the judge "
     "alone."

@@ -55,8 +55,8 @@ def was_tried(run: Run) -> bool:
 
 
 def seconds_of(run: Run) -> float:
-    """At the clients, one after the other, and at the server."""
-    return run.seconds_clients + run.seconds_server
+    """At the sites, one after the other, and at the server."""
+    return run.seconds_sites + run.seconds_server
 
 
 def shown(figure: Figure) -> str:
@@ -144,7 +144,7 @@ def duel(runs: Sequence[Run], one: str, other: str) -> Text:
     ]
     both = [(mine, theirs) for mine, theirs in pairs if np.isfinite(mine) and np.isfinite(theirs)]
     ahead = sum(mine > theirs for mine, theirs in both)
-    return Text(f"{one} is ahead of {other} in ARI on **{ahead} of {len(both)}** draws of the clients.")
+    return Text(f"{one} is ahead of {other} in ARI on **{ahead} of {len(both)}** draws of the sites.")
 
 
 def ends_of(runs: Sequence[Run], x: Callable[[Run], float]) -> tuple[float, float]:

@@ -2,14 +2,14 @@
 
 WHY = {
     "k-Fed": (
-        "The paper does not say how many clusters a client makes. We take the square root of k, rounded up, "
+        "The paper does not say how many clusters a site makes. We take the square root of k, rounded up, "
         "which the method's theory asks for; with k itself the figures move by as much as they differ (VE "
         "then gives .381/.078 in federated Purity and ARI, and the paper has .380/.079), and no single choice "
         "fits all sets."
     ),
     "FFCM-avg1": (
         "The paper's federated figures are far below its global ones, although in the authors' code rows take "
-        "the nearest of the shared centres, which makes the two much alike. Labels from each client's own "
+        "the nearest of the shared centres, which makes the two much alike. Labels from each site's own "
         "last fit score lower, but do not reproduce the table either. We take its federated column for a "
         "defect, and cannot say which."
     ),
@@ -23,7 +23,7 @@ WHY = {
     ),
     "OSFSC-TSC": (
         "Below the paper with as many local clusters as there are clusters in all. With the true number of "
-        "classes at each client, which no method can know, it comes nearer on some sets (EC .600/.264 in a "
+        "classes at each site, which no method can know, it comes nearer on some sets (EC .600/.264 in a "
         "prototype)."
     ),
     "FedSC": (

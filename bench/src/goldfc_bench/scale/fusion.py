@@ -7,8 +7,7 @@ from sklearn.cluster import KMeans
 
 from goldfc.learning.judge import Verdict, judge
 from goldfc.learning.micro_clusters import MicroClusters, standardized
-from goldfc.protocol.fusion import OneShot
-from goldfc.protocol.server import merge_many
+from goldfc.server.one_shot import OneShot, merge_many
 from goldfc_bench.scale.clock import seconds
 from goldfc_bench.scale.parts import Section, Table, Tick, in_seconds, spaced
 from goldfc_bench.scale.plan import Plan

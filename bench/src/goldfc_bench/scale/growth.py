@@ -8,22 +8,22 @@ import numpy as np
 
 from goldfc._types import FloatArray
 from goldfc.learning.paper.competition import Learning
-from goldfc.protocol.federation import generator
-from goldfc.protocol.paper import Blocks, learn
+from goldfc.randomness import site_generator
+from goldfc.site.gold import Blocks, learn
 from goldfc_bench.cases import dataset_of
 from goldfc_bench.scale.clock import in_turn, seconds
 from goldfc_bench.scale.parts import Section, Table, Target, Tick, in_seconds, short
 from goldfc_bench.scale.plan import FEATURES, ROWS, Plan, Size
 from goldfc_bench.scale.whole import OURS, Race
 
-WHOLE, CLIENTS_ALONE, BLOCKS = "OneShot", "OneShot's clients alone", "GOLD's block learning"
+WHOLE, SITES_ALONE, BLOCKS = "OneShot", "OneShot's sites alone", "GOLD's block learning"
 # At most to this power.
 IN_ROWS, IN_FEATURES = 1.05, 1.1
 TEXT = f"""\
 An exponent of 1 means that twice the rows take twice the time, 2 that they take four times as long. It is the slope of
 a straight line, fitted by least squares, through the logarithms of seconds and size. OneShot as a whole has a part that
-does not grow with the rows, the judge at the server, so its clients are shown alone, too. The paper's learner takes
-time that grows with the square of the rows, unless it learns them in blocks: that is one client of GOLD that has all
+does not grow with the rows, the judge at the server, so its sites are shown alone, too. The paper's learner takes
+time that grows with the square of the rows, unless it learns them in blocks: that is one site of GOLD that has all
 rows and learns them so, however few they are. Rows grow at {FEATURES} features; features grow at {ROWS} rows."""
 
 
@@ -55,7 +55,7 @@ def steps(plan: Plan, repeats: int) -> int:
 
 
 def measure_blocks(plan: Plan, repeats: int, tick: Tick) -> list[Growth]:
-    """Block learning of one client, all sizes in turn."""
+    """Block learning of one site, all sizes in turn."""
     sizes = [*plan.by_rows, *plan.by_features]
     rows = {size: dataset_of(size.dataset).X for size in sizes}
     learn_in_blocks(rows[sizes[0]][:100])  # compiles
@@ -69,8 +69,8 @@ def measure_blocks(plan: Plan, repeats: int, tick: Tick) -> list[Growth]:
 
 
 def learn_in_blocks(rows: FloatArray) -> None:
-    """What a client of GOLD does, its rows learned in blocks however few they are."""
-    learn(rows, "all", Learning(), generator(0, "client", "all"), Blocks(most_at_once=0, n_jobs=1))
+    """What a site of GOLD does, its rows learned in blocks however few they are."""
+    learn(rows, "all", Learning(), site_generator(0, "all"), Blocks(most_at_once=0, n_jobs=1))
 
 
 def growth_along(what: str, along: str, sizes: Sequence[Size], medians: dict[Size, float]) -> Growth:
@@ -80,13 +80,13 @@ def growth_along(what: str, along: str, sizes: Sequence[Size], medians: dict[Siz
 
 
 def growth_of_races(races: Sequence[Race], plan: Plan) -> list[Growth]:
-    """The whole, and its clients."""
+    """The whole, and its sites."""
     whole = {race.size: race.seconds(OURS) for race in races}
-    clients = {race.size: race.seconds_clients(OURS) for race in races}
+    sites = {race.size: race.seconds_sites(OURS) for race in races}
     return [
         growth_along(what, along, sizes, medians)
         for along, sizes in (("rows", plan.by_rows), ("features", plan.by_features))
-        for what, medians in ((WHOLE, whole), (CLIENTS_ALONE, clients))
+        for what, medians in ((WHOLE, whole), (SITES_ALONE, sites))
     ]
 
 

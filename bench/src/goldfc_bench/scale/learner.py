@@ -19,7 +19,7 @@ from goldfc_bench.scale.plan import Plan
 # At most so many times one distance matrix.
 TARGETS = {("SD", 12_500, 10): 1.5, ("SD", 5_000, 36): 3.0, ("SD", 2_000, 500): 4.0}
 TEXT = """\
-FCPL is what a client of GOLD does with its rows: half of them are candidates in the beginning, and every row is
+FCPL is what a site of GOLD does with its rows: half of them are candidates in the beginning, and every row is
 compared with every candidate that is left, epoch after epoch. Here it runs to its end, against a single
 `sklearn.metrics.pairwise.euclidean_distances(X, X[seeds])` of the same rows and as many seeds, which does a part of the
 work of the first epoch. SD is a mixture of five clusters. One Gaussian is the hard case: there is nothing to find, so

@@ -10,7 +10,7 @@ from goldfc import OneShotClustering
 from goldfc._types import FloatArray, IntArray
 from goldfc_bench.scale.memory import in_fresh_process, peak_of_process
 from goldfc_bench.scale.parts import Section, Table, Target, Tick, in_seconds, spaced
-from goldfc_bench.scale.plan import CLIENTS, FEATURES, Plan
+from goldfc_bench.scale.plan import FEATURES, SITES, Plan
 
 SECONDS, GIGABYTES = 60.0, 2.0
 CLUSTERS = 5
@@ -49,8 +49,8 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:  # noqa: ARG001
 def cluster_wide(n_rows: int, n_features: int) -> Limited:
     """Many features at a few sites."""
     rows = mixture(n_rows, n_features)
-    what = f"{CLIENTS} sites, {spaced(n_rows)} rows x {spaced(n_features)}"
-    return cluster(what, rows, np.arange(n_rows) % CLIENTS)
+    what = f"{SITES} sites, {spaced(n_rows)} rows x {spaced(n_features)}"
+    return cluster(what, rows, np.arange(n_rows) % SITES)
 
 
 def cluster_fleet(n_sites: int, rows_each: int) -> Limited:

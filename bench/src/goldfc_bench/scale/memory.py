@@ -17,14 +17,15 @@ from threadpoolctl import threadpool_limits
 
 from goldfc import OneShot
 from goldfc._types import IntArray
-from goldfc.demo.data import clients_of
+from goldfc.demo.data import sites_of
 from goldfc.learning.micro_clusters import MicroClusters
 from goldfc.learning.paper._kernels import Clusters
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
-from goldfc.protocol.client import summarize
-from goldfc.protocol.federation import LocalPort, generator
+from goldfc.randomness import generator
+from goldfc.site.summarize import summarize
+from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import dataset_of, split_of
 from goldfc_bench.methods.gold import Gold
 from goldfc_bench.methods.oneshot import OneShotMethod
@@ -33,22 +34,22 @@ from goldfc_bench.scale.clock import seconds
 from goldfc_bench.scale.fusion import find_clusters, overlapping
 from goldfc_bench.scale.learner import learn, rows_of
 from goldfc_bench.scale.parts import Section, Table, Target, Tick, short
-from goldfc_bench.scale.plan import CLIENTS, FEATURES, Plan, Size
+from goldfc_bench.scale.plan import FEATURES, SITES, Plan, Size
 
 Result = TypeVar("Result")
 
 NUMBER = 8  # bytes
 ANSWER = 20  # of a row: its micro-cluster, its cluster, and how certain that is
-CLIENT_DATA, DATA_AND_STATE, GIGABYTES = 3.0, 4.0, 2.0
+SITE_DATA, DATA_AND_STATE, GIGABYTES = 3.0, 4.0, 2.0
 # The server's: features and clusters of the micro-clusters.
 MICRO_FEATURES, MICRO_CLUSTERS = 16, 2
 # Two arrays of the competition have a number for every feature of every candidate, the others one per candidate.
 WIDE = ("centroid", "importance")
 TEXT = """\
 How far the peak of resident memory rose above what was in use when the rows had been made, each measured in a fresh
-process after compilation, and beside it what it is measured by. The federation holds all rows of its eight clients,
+process after compilation, and beside it what it is measured by. The federation holds all rows of its eight sites,
 whose programs run two at a time; the unit is the data of one of them. What all eight have in the end, for every row its
-micro-cluster, its cluster and how certain that is, is counted in the first line and not in the second. The lone client
+micro-cluster, its cluster and how certain that is, is counted in the first line and not in the second. The lone site
 has all rows itself, and summarises them; its peak counts the rows, too. So does that of exact FCPL, the learner of
 GOLD; its state is what it has to keep of every candidate: a centroid, as many feature weights, and five numbers. An n x
 k matrix of distances, 625 MB for the first, is never made. The last two lines are the servers of OneShot and of
@@ -84,7 +85,7 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:  # noqa: ARG001
     peaks = [federation, without_answers(federation, rows)]
     tick()
     jobs: list[Callable[[], Peak]] = [
-        partial(peak_of_client, Size(rows, FEATURES)),
+        partial(peak_of_site, Size(rows, FEATURES)),
         *(partial(peak_of_learner, *size) for size in plan.learner),
         *(partial(peak_of_fusion, name, plan.micro_clusters) for name in FUSIONS),
     ]
@@ -98,34 +99,34 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:  # noqa: ARG001
 
 
 def peak_of_federation(size: Size) -> Peak:
-    """Eight clients in one process, two at a time; all rows are there before."""
+    """Eight sites in one process, two at a time; all rows are there before."""
     warm_up(OneShotMethod())
-    split = split_of(size.dataset, f"even-{CLIENTS}")
-    clients, n_clusters = clients_of(OneShotMethod().client, split, 0), len(set(split.y.tolist()))
-    one = NUMBER * size.features * int(np.bincount(split.client).max())
+    split = split_of(size.dataset, f"even-{SITES}")
+    sites, n_clusters = sites_of(OneShotMethod().site, split, 0), len(set(split.y.tolist()))
+    one = NUMBER * size.features * int(np.bincount(split.site).max())
     del split
     forget_cases()
-    port = LocalPort(clients, n_jobs=2)
+    port = LocalPort(sites, n_jobs=2)
     _, extra = peak_bytes(lambda: OneShotMethod().serve(port, n_clusters, generator(0, "server")))
     what = f"federation of {short(size.rows)} rows, two jobs"
-    return Peak(what, extra, 0.0, one, "one client's data", CLIENT_DATA)
+    return Peak(what, extra, 0.0, one, "one site's data", SITE_DATA)
 
 
 def without_answers(peak: Peak, rows: int) -> Peak:
-    """Without what all clients have in the end, which each would keep on its own machine."""
+    """Without what all sites have in the end, which each would keep on its own machine."""
     return replace(
         peak, what="the same without the answers of all eight", own=-float(ANSWER * rows), limit=float("nan")
     )
 
 
-def peak_of_client(size: Size) -> Peak:
-    """One client with all rows."""
+def peak_of_site(size: Size) -> Peak:
+    """One site with all rows."""
     warm_up(OneShotMethod())
     rows = dataset_of(size.dataset).X
     forget_cases()
     _, extra = peak_bytes(lambda: summarize(rows, "all", OneShot().task))
-    what = f"lone client of {short(size.rows)} rows"
-    return Peak(what, extra, rows.nbytes, rows.nbytes, "its data", CLIENT_DATA)
+    what = f"lone site of {short(size.rows)} rows"
+    return Peak(what, extra, rows.nbytes, rows.nbytes, "its data", SITE_DATA)
 
 
 def peak_of_learner(data: str, rows: int, features: int) -> Peak:

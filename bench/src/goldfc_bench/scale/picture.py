@@ -15,7 +15,7 @@ from goldfc_bench.report.figures import (
 )
 from goldfc_bench.scale.growth import BLOCKS, Growth
 from goldfc_bench.scale.parts import short
-from goldfc_bench.scale.plan import CLIENTS, FEATURES, ROWS
+from goldfc_bench.scale.plan import FEATURES, ROWS, SITES
 from goldfc_bench.scale.whole import CORESET, K_FED, OURS, POOLED, Race
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LINES: dict[str, Style] = {
     CORESET: STYLES["coreset k-means"],
     POOLED: STYLES["pooled k-means"],
 }
-TITLES = {OURS: f"OneShot, {CLIENTS} clients", BLOCKS: "GOLD in blocks, 1 client"}
+TITLES = {OURS: f"OneShot, {SITES} sites", BLOCKS: "GOLD in blocks, 1 site"}
 
 
 def draw_growth(races: Sequence[Race], growths: Sequence[Growth]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 # Beside the growing number: so many features where rows grow, so many rows where features grow.
 FEATURES, ROWS = 10, 500
-CLIENTS = 8
+SITES = 8
 
 
 @dataclass(frozen=True, order=True)

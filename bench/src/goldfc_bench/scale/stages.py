@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from goldfc.demo.data import Split, clients_of
+from goldfc.demo.data import Split, sites_of
 from goldfc.learning import consensus, judge, k_means, mixture
-from goldfc.protocol import client, server
-from goldfc.protocol.federation import LocalPort, generator
+from goldfc.randomness import generator
+from goldfc.server import one_shot as server
+from goldfc.site import summarize as site
+from goldfc.transport.local import LocalPort
 from goldfc_bench.methods.oneshot import OneShotMethod
 from goldfc_bench.run import warm_up
 from goldfc_bench.scale import needs
 from goldfc_bench.scale.machine import Machine, measure_machine
 from goldfc_bench.scale.needs import Need
 from goldfc_bench.scale.parts import Section, Table, Tick, in_seconds, short
-from goldfc_bench.scale.plan import CLIENTS, FEATURES, Plan
+from goldfc_bench.scale.plan import FEATURES, SITES, Plan
 
 ELSE = "everything else"
 CLUSTERS = 5
@@ -40,14 +42,14 @@ class Probe:
 
 # In the order of the protocol.
 PROBES = (
-    Probe("checking rows, moments", client, "checked", lambda source, *_: needs.of_rows(1, None, source)),
-    Probe("checking rows, moments", client, "moments_of", partial(needs.of_rows, 2)),
-    Probe("micro-clusters: scaling rows, a sample", client, "find", partial(needs.of_rows, 1)),
+    Probe("checking rows, moments", site, "checked", lambda source, *_: needs.of_rows(1, None, source)),
+    Probe("checking rows, moments", site, "moments_of", partial(needs.of_rows, 2)),
+    Probe("micro-clusters: scaling rows, a sample", site, "find", partial(needs.of_rows, 1)),
     Probe("micro-clusters: k-means", k_means, "k_means"),
     Probe("micro-clusters: all rows to the nearest", k_means, "assign"),
     Probe(None, k_means, "product", needs.of_product),
-    Probe("measuring, shape", client, "measure", partial(needs.of_rows, 1)),
-    Probe("measuring, shape", client, "shape_of", needs.of_shape),
+    Probe("measuring, shape", site, "measure", partial(needs.of_rows, 1)),
+    Probe("measuring, shape", site, "shape_of", needs.of_shape),
     Probe("putting sites together", server, "pool"),
     Probe("putting sites together", server, "merge_many"),
     Probe("putting sites together", server, "standardized"),
@@ -61,7 +63,7 @@ PROBES = (
     Probe(None, consensus, "embed", needs.of_embedding),
     Probe("describing clusters", server, "describe"),
     Probe("describing clusters", server, "reach_of"),
-    Probe("labelling", client, "label", needs.of_labelling),
+    Probe("labelling", site, "label", needs.of_labelling),
 )
 STAGES = (*dict.fromkeys(probe.stage for probe in PROBES if probe.stage), ELSE)
 
@@ -131,7 +133,7 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:
     split = overlapping(plan.profiled)
     clocks = []
     for seed in range(repeats):
-        clocks.append(profile(LocalPort(clients_of(OneShotMethod().client, split, seed)), CLUSTERS, seed))
+        clocks.append(profile(LocalPort(sites_of(OneShotMethod().site, split, seed)), CLUSTERS, seed))
         tick()
     machine = measure_machine(plan)
     tick()
@@ -143,7 +145,7 @@ def overlapping(n_rows: int) -> Split:
     rng = np.random.default_rng(0)
     y, row = rng.integers(CLUSTERS, size=n_rows), np.arange(n_rows)
     centres = rng.normal(scale=1.5, size=(CLUSTERS, FEATURES))
-    return Split("overlapping", centres[y] + rng.normal(size=(n_rows, FEATURES)), y, row % CLIENTS, row)
+    return Split("overlapping", centres[y] + rng.normal(size=(n_rows, FEATURES)), y, row % SITES, row)
 
 
 def profile(port: LocalPort, n_clusters: int, seed: int) -> StageClock:
@@ -182,7 +184,7 @@ def stage_of(name: str, seconds: float, total: float, need: Need, machine: Machi
 # --- the page ---
 
 TEXT = """\
-The stages of one federation of {rows} rows x {features} at eight clients, one at a time; the time of all clients is
+The stages of one federation of {rows} rows x {features} at eight sites, one at a time; the time of all sites is
 added up. Its five clusters overlap, so that the server tries every kind of cluster; where gaps are as clear as between
 those of SD, it needs no mixtures. Beside the seconds stands what a stage cannot do without, counted by formula: the
 bytes of the arrays that it goes through, and the operations on them, temporary arrays not counted. Of the two limits,

@@ -1,20 +1,21 @@
-"""What a second core is worth: clients side by side, in threads."""
+"""What a second core is worth: sites side by side, in threads."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from goldfc.demo.data import Split, clients_of
-from goldfc.protocol.federation import LocalPort, generator
+from goldfc.demo.data import Split, sites_of
+from goldfc.randomness import generator
+from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import split_of
 from goldfc_bench.methods.oneshot import OneShotMethod
 from goldfc_bench.run import warm_up
 from goldfc_bench.scale.clock import in_turn, median_ratio, seconds
 from goldfc_bench.scale.parts import Section, Table, Tick, in_seconds, short, times
-from goldfc_bench.scale.plan import CLIENTS, FEATURES, Plan, Size
+from goldfc_bench.scale.plan import FEATURES, SITES, Plan, Size
 
 TEXT = """\
-The same federation with one client at a time and with two side by side. The server has one thread in either case, and
+The same federation with one site at a time and with two side by side. The server has one thread in either case, and
 labels are the same. Two would be the most that a second core can give."""
 
 
@@ -41,18 +42,18 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:
 
 def gain_at(rows: int, plan: Plan, repeats: int, tick: Tick) -> Gain:
     """One job and two, in turn."""
-    split = split_of(Size(rows, FEATURES).dataset, f"even-{CLIENTS}")
+    split = split_of(Size(rows, FEATURES).dataset, f"even-{SITES}")
     works = {1: timed_federation(split, 1), 2: timed_federation(split, 2)}
     samples = in_turn(works, repeats, plan.patience, tick)
     return Gain(rows, median(samples[1]), median(samples[2]), median_ratio(samples[1], samples[2]))
 
 
 def timed_federation(split: Split, n_jobs: int) -> Callable[[], float]:
-    """The seconds of a federation, its clients made outside the clock."""
+    """The seconds of a federation, its sites made outside the clock."""
     n_clusters = len(set(split.y.tolist()))
 
     def work() -> float:
-        port = LocalPort(clients_of(OneShotMethod().client, split, 0), n_jobs=n_jobs)
+        port = LocalPort(sites_of(OneShotMethod().site, split, 0), n_jobs=n_jobs)
         return seconds(lambda: OneShotMethod().serve(port, n_clusters, generator(0, "server")))
 
     return work

@@ -8,25 +8,26 @@ from typing import NamedTuple
 
 from sklearn.cluster import KMeans
 
-from goldfc.demo.data import Split, clients_of
-from goldfc.protocol.federation import LocalPort, generator
+from goldfc.demo.data import Split, sites_of
+from goldfc.randomness import generator
+from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import dataset_of, split_of
 from goldfc_bench.methods import method_named
 from goldfc_bench.run import TimedPort, warm_up
 from goldfc_bench.scale.clock import median_ratio, seconds
 from goldfc_bench.scale.parts import Section, Table, Target, Tick, in_seconds, short, times
-from goldfc_bench.scale.plan import CLIENTS, Plan, Size
+from goldfc_bench.scale.plan import SITES, Plan, Size
 
 OURS, K_FED, CORESET, POOLED = "OneShot", "k-Fed", "coreset k-means", "pooled KMeans(n_init=1)"
 RIVALS = (K_FED, CORESET, POOLED)
 # At the rows that the targets name: at most so many times as long as the rival.
 TARGETS = {(100_000, K_FED): 5.0, (100_000, POOLED): 10.0, (1_000_000, POOLED): 4.0}
 TEXT = """\
-From the clients' rows to their labels: eight clients hold evenly dealt rows of SD, a mixture of five clusters, and
+From the sites' rows to their labels: eight sites hold evenly dealt rows of SD, a mixture of five clusters, and
 everybody is told that there are five. Neither the making of data nor scoring is in the clock. OneShot is the default of
-this package: up to 100 micro-clusters a client with their masses and a shape, clusters of the kind to believe at the
-server, and the likeliest of them for every row. k-Fed finds three centres at every client and five at the server, by
-k-means to convergence from one careful start. Coreset k-means finds 50 centres at every client and five at the server,
+this package: up to 100 micro-clusters a site with their masses and a shape, clusters of the kind to believe at the
+server, and the likeliest of them for every row. k-Fed finds three centres at every site and five at the server, by
+k-means to convergence from one careful start. Coreset k-means finds 50 centres at every site and five at the server,
 the best of ten starts of `sklearn.cluster.KMeans` each. Pooled k-means is `KMeans(5, n_init=1)` on all rows in one
 place, which no federation could do; moving the rows there is not counted. On clusters that lie so far apart k-means is
 at rest after a few steps, and OneShot sees the gaps without trying mixtures: this is the rivals' easy case, and
@@ -37,7 +38,7 @@ class Sample(NamedTuple):
     """One run, in seconds."""
 
     all: float
-    clients: float  # nan where there are none
+    sites: float  # nan where there are none
 
 
 Runner = Callable[[Split, int], Sample]
@@ -49,7 +50,7 @@ def federated(method_name: str) -> Runner:
     warm_up(method)
 
     def run(split: Split, seed: int) -> Sample:
-        port = TimedPort(LocalPort(clients_of(method.client, split, seed)))
+        port = TimedPort(LocalPort(sites_of(method.site, split, seed)))
         n_clusters = dataset_of(split.dataset).n_clusters
         begin = time.perf_counter()
         method.serve(port, n_clusters, generator(seed, "server"))
@@ -77,9 +78,9 @@ class Race:
         """The median; nan if it was not run."""
         return median(sample.all for sample in self.samples[method]) if self.samples.get(method) else float("nan")
 
-    def seconds_clients(self, method: str) -> float:
-        """The clients' part of it."""
-        return median(sample.clients for sample in self.samples[method])
+    def seconds_sites(self, method: str) -> float:
+        """The sites' part of it."""
+        return median(sample.sites for sample in self.samples[method])
 
     def ratio(self, rival: str) -> float:
         """Ours to the rival's, of the same turns; nan if it was not run."""
@@ -95,7 +96,7 @@ def run_races(plan: Plan, repeats: int, tick: Tick) -> list[Race]:
     races = []
     for size in [*plan.by_rows, *plan.by_features]:
         names = (OURS, *RIVALS) if size in plan.with_rivals else (OURS,)
-        races.append(Race(size, split_of(size.dataset, f"even-{CLIENTS}"), {name: [] for name in names}))
+        races.append(Race(size, split_of(size.dataset, f"even-{SITES}"), {name: [] for name in names}))
     for turn in range(repeats):
         for race in races:
             take_turn(race, races, runners, turn, plan)
@@ -179,7 +180,7 @@ def figures_of(race: Race) -> list[dict[str, object]]:
             **asdict(race.size),
             "method": method,
             "seconds": [sample.all for sample in samples],
-            "seconds_clients": [sample.clients for sample in samples if method != POOLED],
+            "seconds_sites": [sample.sites for sample in samples if method != POOLED],
             "left_out": race.skipped.get(method, ""),
         }
         for method, samples in race.samples.items()

@@ -8,10 +8,11 @@ from goldfc._encoding import encoding_of
 from goldfc._types import FloatArray
 from goldfc.estimators import OneShotClustering
 from goldfc.learning.judge import KINDS, Kind
-from goldfc.protocol.client import Client
-from goldfc.protocol.federation import LocalPort, generator
-from goldfc.protocol.fusion import OneShot
-from goldfc.protocol.server import run_round
+from goldfc.randomness import generator
+from goldfc.server.one_shot import OneShot
+from goldfc.server.round import run_round
+from goldfc.site.participant import Site
+from goldfc.transport.local import LocalPort
 from goldfc_bench.shapes.sites import Method, NotForThese, Outcome, Sites
 
 DEFAULT, PROPOSED, ONE_SITE = "default", "default, number proposed", "default, one site"
@@ -30,11 +31,9 @@ def only(sites: Sites, seed: int, *, kinds: tuple[Kind, ...]) -> Outcome:
     """The default, restricted to some kinds of clusters; the number is given."""
     encoding = encoding_of(sites.X, sites.categorical)
     rows = encoding.encode(sites.X, as_numbers)
-    clients = [
-        Client(str(number), rows[sites.site == number], terms=encoding.terms) for number in np.unique(sites.site)
-    ]
-    result = run_round(LocalPort(clients), sites.n_clusters, OneShot(kinds=kinds), generator(seed, "server"))
-    labels, certainty = ([getattr(client, name) for client in clients] for name in ("labels", "certainty"))
+    members = [Site(str(number), rows[sites.site == number], terms=encoding.terms) for number in np.unique(sites.site)]
+    result = run_round(LocalPort(members), sites.n_clusters, OneShot(kinds=kinds), generator(seed, "server"))
+    labels, certainty = ([getattr(site, name) for site in members] for name in ("labels", "certainty"))
     return Outcome(np.concatenate(labels), np.concatenate(certainty), {"kind": result.model.kind})
 
 

@@ -17,7 +17,8 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.estimators import GOLD
 from goldfc.learning.micro_clusters import Layout, MicroClusters, no_scatter, standardized
 from goldfc.learning.mixture import fit_mixture, random_start, start_points
-from goldfc.protocol.federation import LocalPort, generator
+from goldfc.randomness import generator, site_generator
+from goldfc.transport.local import LocalPort
 from goldfc_bench.methods.coreset import CoresetKMeans
 from goldfc_bench.shapes.ours import as_numbers
 from goldfc_bench.shapes.sites import Method, Outcome, Sites
@@ -51,12 +52,12 @@ def gold(sites: Sites, seed: int) -> Outcome:
 def coreset(sites: Sites, seed: int) -> Outcome:
     """The simplest one-shot method."""
     method = CoresetKMeans()
-    clients = [
-        method.client(str(number), sites.scaled[sites.site == number], generator(seed, "client", str(number)))
+    members = [
+        method.site(str(number), sites.scaled[sites.site == number], site_generator(seed, str(number)))
         for number in np.unique(sites.site)
     ]
-    method.serve(LocalPort(clients), sites.n_clusters, generator(seed, "server"))
-    return Outcome(np.concatenate([client.labels for client in clients]))
+    method.serve(LocalPort(members), sites.n_clusters, generator(seed, "server"))
+    return Outcome(np.concatenate([site.labels for site in members]))
 
 
 # --- on pooled rows ---

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.protocol.federation import generator
+from goldfc.randomness import generator
 from goldfc_bench.families import Family, Table, comparable, sites_of
 
 N_SITES = 8

@@ -1,4 +1,4 @@
-"""CPL, competitive penalised learning: the one learner of clients and server (Eqs. 5-6, 8-15, 22).
+"""CPL, competitive penalised learning: the one learner of sites and server (Eqs. 5-6, 8-15, 22).
 
 Many candidate clusters compete for the rows. The winner of a row is rewarded, its nearest rival penalised, so that
 superfluous candidates lose their rows and go, and the number of clusters finds itself.

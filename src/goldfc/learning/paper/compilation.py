@@ -16,7 +16,7 @@ from threading import Lock
 LEARNING = ("_epoch", "epoch", "half a minute")
 
 _ANNOUNCED: set[tuple[str, str, str]] = set()
-_LOCK = Lock()  # clients may learn side by side
+_LOCK = Lock()  # sites may learn side by side
 
 
 def announce(part: tuple[str, str, str]) -> None:

@@ -24,7 +24,7 @@ from goldfc_bench.run import Run
 Variant = tuple[bool, bool]  # FCPL, MCPL
 Scores = Mapping[str, Mapping[Variant, Sequence[Figure]]]  # data set, variant, the four indices
 WHAT = (
-    "Both off is k-means at the clients and on their centroids; both on is GOLD. First line: ours, mean±deviation over "
+    "Both off is k-means at the sites and on their centroids; both on is GOLD. First line: ours, mean±deviation over "
     "the seeds; second line: the paper's in brackets, and the difference. **Bold** is the best of the four, underlined "
     "the second. The paper does not say which of the two evaluations its table is of, and with both on it fits neither "
     "of its own tables of GOLD (of 24 cells one equals the federated table's, one the global table's): both are here."

@@ -1,4 +1,4 @@
-"""Experiment 2: how scores fall as clients have less and less in common."""
+"""Experiment 2: how scores fall as sites have less and less in common."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ from goldfc_bench.run import Run
 
 Degrees = Mapping[tuple[str, str], float]  # (data set, split) -> lambda
 WHAT = (
-    "Federated scores against lambda, the Non-ICD degree of the clients: 0, every client sees the same; 1, no two have "
-    "anything in common. A point is the mean over the seeds on one draw of the clients. Hollow: some run did not end, "
+    "Federated scores against lambda, the Non-ICD degree of the sites: 0, every site sees the same; 1, no two have "
+    "anything in common. A point is the mean over the seeds on one draw of the sites. Hollow: some run did not end, "
     "and counts as all rows in one cluster."
 )
 CHANGE = (
-    "Draws with a high lambda are not simply harder: their clients also have fewer rows and see fewer classes, which "
+    "Draws with a high lambda are not simply harder: their sites also have fewer rows and see fewer classes, which "
     "is easier."
 )
 

@@ -1,4 +1,4 @@
-"""What the Non-ICD degree does by itself: the same rows at clients of the same sizes, mixed more and less."""
+"""What the Non-ICD degree does by itself: the same rows at sites of the same sizes, mixed more and less."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from goldfc_bench.report.tables import CORESET, OURS, by_dataset, change_table, 
 from goldfc_bench.run import Run
 
 WHAT = (
-    "Draws of the simulator differ in lambda, but also in how many rows and classes their clients have. Here none of "
+    "Draws of the simulator differ in lambda, but also in how many rows and classes their sites have. Here none of "
     "this changes: of six draws, none, half or all of the rows have changed places at random. What is left is who "
     "holds which rows."
 )

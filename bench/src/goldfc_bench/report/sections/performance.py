@@ -49,7 +49,7 @@ BESIDE_THE_PAPER = (
     "others are marked."
 )
 MEANINGS = {
-    "federated": "The rows of all clients, with the labels that they got in the federation, scored as one clustering.",
+    "federated": "The rows of all sites, with the labels that they got in the federation, scored as one clustering.",
     "global": "The rows of the complete data set, each with the label of its nearest global centroid (OneShot: of the "
     "likeliest cluster by its model).",
 }
@@ -309,7 +309,7 @@ def cost_table(runs: Sequence[Run]) -> Table:
     return Table(
         name="costs",
         title="A run on average over those that ended; lone rows are sent where a cluster has no other",
-        columns=["", "runs", "ended", "uplinks", "kB up", "kB down", "s at clients", "s at server", "rows sent"],
+        columns=["", "runs", "ended", "uplinks", "kB up", "kB down", "s at sites", "s at server", "rows sent"],
         rows=[_costs(method, [run for run in runs if run.method == method]) for method in methods_of(runs)],
     )
 
@@ -324,7 +324,7 @@ def _costs(method: str, runs: Sequence[Run]) -> list[Entry]:
         number(figure_of(run.uplinks for run in done).mean, ",.0f"),
         number(figure_of(run.bytes_up / 1000 for run in done).mean, ",.1f"),
         number(figure_of(run.bytes_down / 1000 for run in done).mean, ",.1f"),
-        number(figure_of(run.seconds_clients for run in done).mean, ".2f"),
+        number(figure_of(run.seconds_sites for run in done).mean, ".2f"),
         number(figure_of(run.seconds_server for run in done).mean, ".2f"),
         ROWS_SENT.get(sent, UNDEFINED),
     )

@@ -8,8 +8,8 @@ from goldfc_bench.report.figures import as_svg
 from goldfc_bench.report.parts import Drawing, Panels, Part, Text
 
 WHAT = (
-    "One run of GOLD at three clients, in the plane of the two main axes of all rows: what is true, what each client "
-    "finds, and what the server makes of it. Crosses are centroids: of micro-clusters at the clients, of the final "
+    "One run of GOLD at three sites, in the plane of the two main axes of all rows: what is true, what each site "
+    "finds, and what the server makes of it. Crosses are centroids: of micro-clusters at the sites, of the final "
     "clusters at the server."
 )
 

@@ -23,7 +23,7 @@ from goldfc_bench.report.tables import (
 from goldfc_bench.run import Run
 
 WHAT = (
-    "Seconds at all clients, one after the other, and at the server, on one core, compiled beforehand; both axes are "
+    "Seconds at all sites, one after the other, and at the server, on one core, compiled beforehand; both axes are "
     "logarithmic, so that a power of the size is a straight line. Hollow and not joined: the run did not end."
 )
 EXPONENT = (

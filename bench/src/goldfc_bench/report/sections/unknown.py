@@ -20,13 +20,13 @@ from goldfc_bench.run import Run
 
 WHAT = (
     "OneShot when the number of classes k* is given, and when it proposes a number itself; beside it, what silhouette, "
-    "gap statistic and BIC choose on the rows of all clients in one place, which no federation can do, and what "
+    "gap statistic and BIC choose on the rows of all sites in one place, which no federation can do, and what "
     "OneShot and pooled k-means make of that choice. Federated ARI; under it the numbers of clusters, over the seeds. "
     "Classes need not be clusters: a number that differs from k* may fit the data better."
 )
 SEPARATE = (
     "Mixtures of round clusters that lie at least eight deviations apart, k from 2 to 30, cut by the simulator into "
-    "eight Non-ICD clients; three mixtures for each k. To be found are the clusters that any client has rows of."
+    "eight Non-ICD sites; three mixtures for each k. To be found are the clusters that any site has rows of."
 )
 
 
@@ -125,5 +125,5 @@ def separate_table(runs: Sequence[Run]) -> Table:
 
 
 def clusters_there(run: Run) -> int:
-    """How many of the clusters any client has rows of."""
+    """How many of the clusters any site has rows of."""
     return len(np.unique(split_of(run.dataset, run.split).y))

@@ -1,0 +1,251 @@
+"""What all sites agree on before anybody sends anything: one file, `federation.toml`, the same everywhere."""
+
+import re
+import stat
+import tomllib
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from goldfc.errors import BadMessage, BadSettings
+from goldfc.message.columns import (
+    LARGEST_TOLD,
+    Column,
+    Name,
+    Strict,
+    Terms,
+    Text,
+    alike,
+    first_complaint,
+    look_of_name,
+    shown,
+)
+from goldfc.message.envelope import Context, PublicKey
+from goldfc.message.message import Message
+from goldfc.message.summary import Summary
+from goldfc.message.task import Part, Task, rows_each
+
+FILE = "federation.toml"
+MOST_BYTES = 64 * 1024
+# Of a key with dots, such as limits.least_sites; a parser of TOML takes the square of their number in memory.
+MOST_PARTS_OF_A_KEY = 8
+# What dots may stand in without making a key longer: texts, of all four kinds, and remarks.
+NO_KEYS = re.compile(
+    r"""\"{3}(?:\\.|[^\\])*?(?:"{3,5}|\\?\Z)|'{3}.*?(?:'{3,5}|\Z)|"(?:\\.|[^"\\\n])*+"?|'[^'\n]*+'?|\#[^\n]*+""",
+    flags=re.DOTALL,
+)
+LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MOST_PARTS_OF_A_KEY}}}")
+
+
+class Limits(Strict):
+    """How much anybody may bring, and how many must be there."""
+
+    least_sites: Annotated[int, Field(ge=1)] = 3
+    most_micro_clusters: Annotated[int, Field(ge=1, le=20_000)] = 100
+    mass_cap: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] = 1.0
+
+
+class ListedSite(Strict):
+    """Somebody who may take part, and her public key."""
+
+    name: Name
+    key: str | None = None
+
+    @field_validator("key")
+    @classmethod
+    def _is_a_key(cls, key: str | None) -> str | None:
+        return checked_key(key)
+
+
+class Server(Strict):
+    """The public key of whoever fuses."""
+
+    key: str | None = None
+
+    @field_validator("key")
+    @classmethod
+    def _is_a_key(cls, key: str | None) -> str | None:
+        return checked_key(key)
+
+
+def checked_key(key: str | None) -> str | None:
+    """The key, if it is one."""
+    try:
+        return None if key is None else PublicKey(key).text
+    except BadSettings as error:
+        raise ValueError(str(error)) from error
+
+
+class Agreement(Strict):
+    """The content of `federation.toml`; docs/federation-file.md explains every line."""
+
+    federation: Name
+    round: Annotated[int, Field(ge=0, le=10**9)] = 1
+    title: Text = ""
+    privacy: Literal["suppressed", "plain"] = "suppressed"
+    smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
+    scaling: Literal["pooled", "ranges"] = "pooled"
+    missing: Literal["refuse", "drop"] = "refuse"
+    withhold: Annotated[tuple[Part, ...], Field(strict=False)] = ()
+    id_column: Text | None = None  # of the sites' tables; it is never in a message
+    person_column: Text | None = None  # says whose a row is; never in a message either
+    seed: Annotated[int, Field(ge=0)] = 0
+    deadline: datetime | None = None
+    limits: Limits = Limits()
+    server: Server = Server()
+    sites: Annotated[tuple[ListedSite, ...], Field(strict=False)] = ()
+    columns: Annotated[tuple[Column, ...], Field(strict=False, min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if pair := alike(self.names, look_of_name):
+            raise ValueError(
+                f"site {pair[1]!r} is there twice"
+                if pair[0] == pair[1]
+                else f"sites {pair[0]!r} and {pair[1]!r} look alike; rename one of them"
+            )
+        if self.server.key and (without := [site.name for site in self.sites if site.key is None]):
+            raise ValueError(f"the server has a key, but site {without[0]!r} has none")
+        if self.server.key and not self.sites:
+            raise ValueError("the server has a key, but no site is listed; add a [[sites]] with name and key each")
+        if self.deadline is not None and self.deadline.tzinfo is None:
+            raise ValueError("the deadline needs a time zone, such as 2027-01-31T18:00:00Z")
+        if self.id_column in [column.name for column in self.columns]:
+            raise ValueError(f"column {self.id_column!r} tells rows apart, so it cannot be learned from")
+        if self.person_column in [column.name for column in self.columns]:
+            raise ValueError(f"column {self.person_column!r} says whose a row is, so it cannot be learned from")
+        if self.scaling == "ranges" and (bare := [c.name for c in self.columns if c.kind == "number" and not c.range]):
+            raise ValueError(f"scaling by ranges needs a range for every column, and {bare[0]!r} has none")
+        _ = self.terms
+        return self
+
+    @property
+    def terms(self) -> Terms:
+        """The part that every message repeats."""
+        return Terms(federation=self.federation, round=self.round, columns=self.columns)
+
+    @property
+    def task(self) -> Task:
+        """What is asked of every site."""
+        smallest = self.smallest if self.privacy == "suppressed" else 1
+        return Task(
+            most=min(Task().most, self.limits.most_micro_clusters),
+            rows_each=rows_each(smallest),
+            scaling=self.scaling,
+            smallest=smallest,
+        )
+
+    @property
+    def sealed(self) -> bool:
+        """Whether messages travel in envelopes."""
+        return self.server.key is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who may take part; nobody listed: everybody."""
+        return tuple(site.name for site in self.sites)
+
+    def key_of(self, site: str) -> PublicKey:
+        """A site's public key."""
+        key = next((one.key for one in self.sites if one.name == site), None)
+        if key is None:
+            raise BadMessage(f"Site {site!r} is not among the sites of {FILE}, so its key is not known.")
+        return PublicKey(key)
+
+    def read_summary(self, message: Message) -> Summary:
+        """A summary that this federation can use; the limits of each site's influence are checked here."""
+        summary = Summary.from_message(message)
+        who = f"The summary of site {summary.site!r}"
+        if self.sites and summary.site not in self.names:
+            raise BadMessage(f"{who} is from nobody who is listed in {FILE}.")
+        if difference := self.terms.difference(summary.terms):
+            raise BadMessage(f"{who} does not fit {FILE}: {difference}; it must be made anew with the same file.")
+        if len(summary.centroids) > self.limits.most_micro_clusters:
+            raise BadMessage(
+                f"{who} has {len(summary.centroids)} micro-clusters, and {self.limits.most_micro_clusters} are allowed."
+            )
+        if self.privacy == "suppressed" and summary.smallest < self.smallest:
+            raise BadMessage(
+                f"{who} has a lower privacy level than agreed: micro-clusters from {summary.smallest} rows on, not "
+                f"from {self.smallest}."
+            )
+        self._check_parts(summary, who)
+        self._check_ranges(summary, who)
+        return summary
+
+    def _check_parts(self, summary: Summary, who: str) -> None:
+        task = self.task
+        wanted = {
+            "mass": task.mass and "mass" not in self.withhold,
+        }
+        for part, told in wanted.items():
+            if (getattr(summary, part) is not None) != told:
+                raise BadMessage(f"{who} must {'tell' if told else 'not tell'} its {part}, as agreed.")
+        # A site with few rows tells neither, and several micro-clusters only with moments.
+        if summary.shape is not None and (not task.shape or "shape" in self.withhold):
+            raise BadMessage(f"{who} must not tell its shape, as agreed.")
+        if summary.moments is not None and self.scaling != "pooled":
+            raise BadMessage(f"{who} must not tell its moments, as agreed.")
+        if summary.moments is None and self.scaling == "pooled" and len(summary.centroids) > 1:
+            raise BadMessage(f"{who} must tell its moments, as agreed.")
+        sizes = np.abs(summary.centroids).max(axis=0)
+        if (sizes > LARGEST_TOLD).any() or ((sizes > 0.0) & (sizes < 1.0 / LARGEST_TOLD)).any():
+            raise BadMessage(
+                f"{who} holds columns whose values are above {LARGEST_TOLD:g} or all below {1.0 / LARGEST_TOLD:g}; "
+                "use other units."
+            )
+
+    def _check_ranges(self, summary: Summary, who: str) -> None:
+        low, high = np.array([column.limits for column in self.terms.features]).T
+        points = summary.centroids if summary.moments is None else np.vstack([summary.centroids, summary.moments.mean])
+        # Rounding to the grid may carry a mean over the end of its range.
+        slack = np.array([column.step or 0.0 for column in self.terms.features]) + 0.01 * np.minimum(high - low, 1e300)
+        outside = (points < low - slack) | (points > high + slack)
+        if outside.any():
+            row, feature = np.argwhere(outside)[0]
+            raise BadMessage(
+                f"{who} has the value {points[row, feature]:g} in {self.terms.feature_names[feature]!r}, outside of "
+                f"the agreed range from {low[feature]:g} to {high[feature]:g}."
+            )
+
+
+def read_agreement(path: Path) -> Agreement:
+    """From its file, or a sentence that says which line to mend."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadSettings(f"{path} is no file; `goldfc init` writes one.")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadSettings(f"{path} cannot be read ({error.strerror}); `goldfc init` writes one.") from error
+    try:
+        return parse_agreement(content.decode(), path.name)
+    except UnicodeDecodeError as error:
+        raise BadSettings(f"{path.name} is not written in UTF-8; save it as UTF-8.") from error
+
+
+def parse_agreement(text: str, source: str) -> Agreement:
+    """From its text, which may be a stranger's: what would take long to read is refused before it is read."""
+    if len(text.encode()) > MOST_BYTES:
+        raise BadSettings(
+            f"{source} has more than {MOST_BYTES} bytes, which are the limit; leave out remarks and lines that say "
+            "what is the default, or agree on fewer columns."
+        )
+    if LONG_KEY.search(NO_KEYS.sub("_", text)):
+        raise BadSettings(
+            f"{source} is not as it should be: a key has more than {MOST_PARTS_OF_A_KEY} parts; no setting has."
+        )
+    try:
+        return Agreement.model_validate(tomllib.loads(text))
+    except ValidationError as error:
+        raise BadSettings(f"{source} is not as it should be: {first_complaint(error)}.") from error
+    except (ValueError, RecursionError) as error:
+        raise BadSettings(f"{source} is no valid TOML: {shown(str(error))[:300]}.") from error
+
+
+def context_of(agreement: Agreement, site: str, to: str) -> Context:
+    """What an envelope is for."""
+    return Context(federation=agreement.federation, round=agreement.round, site=site, to=to)

@@ -1,1 +1,0 @@
-"""The federation by files: tables in, one message out, one model in, labels out."""

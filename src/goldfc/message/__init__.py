@@ -1,0 +1,1 @@
+"""What crosses between the sites and the server, and nothing else."""

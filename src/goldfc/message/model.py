@@ -1,0 +1,310 @@
+"""TODO."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadMessage
+from goldfc.learning.judge import KINDS, Kind
+from goldfc.learning.levels import Levels
+from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
+from goldfc.learning.mixture import MOST_FOR_OWN
+from goldfc.learning.moments import LARGEST_VALUE, Moments
+from goldfc.learning.proposal import Candidate, Proposal
+from goldfc.message.columns import UNNAMED, Terms, as_facts
+from goldfc.message.message import Message
+from goldfc.message.summary import is_covariance
+
+LARGEST_TOTAL = 1e15
+# How far a share may be from one that rows can have: what leaves a site is rounded.
+ROUNDING_OF_SHARES = 0.5
+# No row has such a likelihood.
+LARGEST_EVIDENCE = 1e9
+
+
+def can_be_undone(covariance: FloatArray) -> bool:
+    """Whether no direction is without variance, so that distances can be divided by it."""
+    if covariance.ndim == 1:
+        return bool((covariance > 0.0).all())
+    try:
+        np.linalg.cholesky(covariance)  # of several at once, if there are several
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """Points whose neighbourhood a cluster is, where it is not convex: merged micro-centroids of all sites."""
+
+    points: FloatArray  # (prototypes, features)
+    labels: IntArray  # (prototypes,) 0, 0, ..., 1, 1, ...: those of a cluster stand together
+    mass: FloatArray  # (prototypes,)
+
+
+@dataclass(frozen=True)
+class Model:
+    """All that comes back: the global clusters, and which of them each micro-cluster belongs to.
+
+    A cluster is told by its mean (of categories: shares) and the covariance of its numbers; of the kind "linked" by
+    prototypes, and the covariance is that of rows around these. Micro-clusters are in the order of `sites`, then in
+    the order in which the site sent them. It goes to every site, so that each learns the others' names, how many
+    micro-clusters they sent and how these fell at every level; and a global cluster or a prototype that is a single
+    micro-cluster of somebody has that centroid as its own.
+    """
+
+    kind: Kind
+    why: str  # this kind, in a sentence
+    centroids: FloatArray  # (clusters, features)
+    mass: FloatArray  # (clusters,) rows, as far as they count
+    covariance: FloatArray  # of numbers: (numbers,), (numbers, numbers) or (clusters, numbers, numbers)
+    reach: FloatArray  # (clusters,) how far from its centroid or prototypes a cluster goes
+    sites: tuple[str, ...]
+    micro_counts: tuple[int, ...]  # micro-clusters per site
+    micro_labels: IntArray  # (micro-clusters,) the global cluster of each
+    micro_certainty: FloatArray  # (micro-clusters,) how sure that is, in [0, 1]
+    levels: Levels  # the micro-clusters at every granularity
+    digests: tuple[str, ...]  # of every site's summary
+    agreement: float = 1.0  # how often a partition is right, as far as they agree: no label is more certain
+    prototypes: Prototypes | None = None  # of the kind "linked"
+    proposal: Proposal | None = None  # where nobody said how many clusters there are
+    moments: Moments | None = None  # of all rows, where sites tell theirs
+    terms: Terms = UNNAMED
+
+    KIND = "model"
+
+    @property
+    def micro_sites(self) -> tuple[str, ...]:
+        """The site of every micro-cluster."""
+        return tuple(np.repeat(self.sites, self.micro_counts).tolist())
+
+    def own(self, site: str) -> slice:
+        """Where the micro-clusters of one site are."""
+        if site not in self.sites:
+            raise BadMessage(f"Site {site!r} took no part in this model; its sites are {', '.join(self.sites)}.")
+        number = self.sites.index(site)
+        start = sum(self.micro_counts[:number])
+        return slice(start, start + self.micro_counts[number])
+
+    def digest_of(self, site: str) -> str:
+        """The digest of one site's summary."""
+        return self.digests[self.sites.index(site)]
+
+    def labels_of(self, site: str) -> IntArray:
+        """The global cluster of each micro-cluster of one site."""
+        return self.micro_labels[self.own(site)]
+
+    @property
+    def layout(self) -> Layout:
+        """Which features are numbers."""
+        return self.terms.layout(self.centroids.shape[1])
+
+    def to_message(self) -> Message:
+        """As it travels."""
+        arrays: dict[str, NDArray[Any]] = {
+            "centroids": self.centroids,
+            "cluster_mass": self.mass,
+            "covariance": self.covariance,
+            "reach": self.reach,
+            "micro_labels": self.micro_labels,
+            "micro_certainty": self.micro_certainty,
+            "levels": self.levels.labels,
+        }
+        if self.prototypes is not None:
+            arrays |= {
+                "prototypes": self.prototypes.points,
+                "prototype_labels": self.prototypes.labels,
+                "prototype_mass": self.prototypes.mass,
+            }
+        facts: dict[str, Any] = {
+            "cluster_kind": self.kind,
+            "why": self.why,
+            "agreement": self.agreement,
+            "sites": list(self.sites),
+            "micro_counts": list(self.micro_counts),
+            "digests": list(self.digests),
+            "level_clusters": list(self.levels.n_clusters),
+            "proposal": facts_of(self.proposal) if self.proposal else None,
+        }
+        if self.terms != UNNAMED:
+            facts["terms"] = as_facts(self.terms)
+        if self.moments is not None:
+            arrays |= {"mean": self.moments.mean, "squares": self.moments.squares}
+            facts["count"] = self.moments.count
+        return Message(self.KIND, arrays, facts)
+
+    @classmethod
+    def from_message(cls, message: Message) -> "Model":
+        """Read it back; refuse what does not fit together."""
+        with message.read_as(cls.KIND):
+            arrays, facts = message.arrays, message.facts
+            count = facts.get("count")
+            if {name in arrays for name in ("mean", "squares")} != {count is not None}:
+                raise BadMessage("A model must hold all of count, mean and squares, or none of them.")
+            model = cls(
+                kind=facts["cluster_kind"],
+                why=facts["why"],
+                agreement=facts["agreement"],
+                centroids=arrays["centroids"],
+                mass=arrays["cluster_mass"],
+                prototypes=prototypes_from(arrays),
+                covariance=arrays["covariance"],
+                reach=arrays["reach"],
+                sites=tuple(facts["sites"]),
+                micro_counts=tuple(facts["micro_counts"]),
+                micro_labels=whole_numbers(arrays["micro_labels"]),
+                micro_certainty=arrays["micro_certainty"],
+                levels=Levels(whole_numbers(arrays["levels"]), tuple(facts["level_clusters"])),
+                digests=tuple(facts["digests"]),
+                proposal=proposal_from(facts["proposal"]),
+                moments=None if count is None else Moments(count, arrays["mean"], arrays["squares"]),
+                terms=Terms.model_validate(facts.get("terms", {})),
+            )
+        for rule, kept in rules_of(model):
+            if not kept():
+                raise BadMessage(f"The model does not fit together: {rule}.")
+        return model
+
+
+def prototypes_from(arrays: Mapping[str, NDArray[Any]]) -> Prototypes | None:
+    """Read them back, if there are any."""
+    if not any(name in arrays for name in ("prototypes", "prototype_labels", "prototype_mass")):
+        return None
+    labels = whole_numbers(arrays["prototype_labels"])
+    return Prototypes(arrays["prototypes"], labels, arrays["prototype_mass"])
+
+
+def whole_numbers(values: NDArray[Any]) -> IntArray:
+    """Labels, whatever kind of numbers they travelled as; -0 would be another way to write 0."""
+    if not (~np.signbit(values) & (values < 2**31) & (values == np.floor(values))).all():
+        raise BadMessage("The model holds labels that are not whole numbers from 0 on.")
+    return values.astype(np.int64)
+
+
+def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """What must hold for a model, each in words; later ones build on earlier ones."""
+    shape, micro, levels = model.centroids.shape, len(model.micro_labels), model.levels
+    yield "centroids form a table", lambda: len(shape) == 2 and 0 not in shape
+    yield "its columns make as many features", lambda: model.terms.n_features in (0, shape[1])
+    yield "agreement lies between 0 and 1", lambda: 0.0 <= model.agreement <= 1.0
+    yield "its kind of cluster is known", lambda: model.kind in KINDS
+    yield "there is one reach and one mass per cluster", lambda: model.reach.shape == model.mass.shape == shape[:1]
+    yield (
+        "the covariance is that of its numbers and its kind",
+        lambda: model.covariance.shape in forms_of_covariance(model),
+    )
+    yield "masses of clusters are above 0", lambda: bool(((model.mass > 0.0) & (model.mass <= LARGEST_TOTAL)).all())
+    yield (
+        "it has prototypes if it is linked, and only then",
+        lambda: (model.kind == "linked") == (model.prototypes is not None),
+    )
+    yield "every cluster has its prototypes", lambda: model.prototypes is None or fits(model.prototypes, shape)
+    yield (
+        "centroids, covariance and reach are finite",
+        lambda: all(
+            (np.abs(values) <= limit).all()
+            for values, limit in (
+                (model.centroids, LARGEST_VALUE),
+                (model.covariance, LARGEST_VALUE**2),
+                (model.reach, LARGEST_VALUE),
+            )
+        ),
+    )
+    yield "shares lie between 0 and 1", lambda: are_shares(model.layout.shares_of(model.centroids))
+    yield (
+        "variances and reaches are not negative",
+        lambda: bool((diagonal_of(model.covariance) > 0.0).all() and (model.reach >= 0.0).all()),
+    )
+    yield "the covariance is one that rows can have", lambda: is_covariance(model.covariance)
+    yield "distances can be told by the covariance", lambda: can_be_undone(model.covariance)
+    yield "every site is named once", lambda: 0 < len(set(model.sites)) == len(model.sites)
+    yield "every site has a digest", lambda: len(model.digests) == len(model.sites)
+    yield "every site has micro-clusters", lambda: len(model.micro_counts) == len(model.sites)
+    yield "the micro-clusters of all sites are there", lambda: sum(model.micro_counts) == micro
+    yield "none has less than one", lambda: min(model.micro_counts) >= 1
+    yield "labels are clusters", lambda: model.micro_labels.ndim == 1 and int(model.micro_labels.max()) < shape[0]
+    yield (
+        "certainty lies between 0 and 1",
+        lambda: (
+            model.micro_certainty.shape == (micro,)
+            and bool(((model.micro_certainty >= 0.0) & (model.micro_certainty <= 1.0)).all())
+        ),
+    )
+    yield "every level has all micro-clusters", lambda: levels.labels.shape == (micro, len(levels.n_clusters))
+    yield (
+        "levels hold no more clusters than they say",
+        lambda: bool((levels.labels.max(axis=0) < np.array(levels.n_clusters)).all()),
+    )
+    yield (
+        "the pooled moments have its features",
+        lambda: model.moments is None or model.moments.mean.shape == model.moments.squares.shape == shape[1:],
+    )
+    yield "the pooled moments are those of rows", lambda: model.moments is None or could_be_of_rows(model.moments)
+    yield "what is proposed has evidence", lambda: model.proposal is None or is_proposal(model.proposal)
+
+
+def forms_of_covariance(model: Model) -> list[tuple[int, ...]]:
+    """What a covariance may look like; a table without numbers is taken to have one that is always 0."""
+    count = max(1, len(model.layout.numbers))
+    if model.kind == "own":
+        return [(len(model.centroids), count, count)] if count <= MOST_FOR_OWN else []
+    return [(count,), form_of_shape(count)]
+
+
+def fits(prototypes: Prototypes, shape: tuple[int, ...]) -> bool:
+    """Whether prototypes are points of the same features, and every cluster has one, in the order of clusters."""
+    points, labels, mass = prototypes.points, prototypes.labels, prototypes.mass
+    return (
+        points.ndim == 2
+        and points.shape[1] == shape[1]
+        and labels.shape == mass.shape == points.shape[:1]
+        and bool((np.abs(points) <= LARGEST_VALUE).all() and ((mass > 0.0) & (mass <= LARGEST_TOTAL)).all())
+        and np.array_equal(labels, np.sort(labels))
+        and np.array_equal(np.unique(labels), np.arange(shape[0]))
+    )
+
+
+def is_proposal(proposal: Proposal) -> bool:
+    """Whether it fits together."""
+    tried = proposal.n_clusters
+    return (
+        0 < len(tried) == len(proposal.evidence)
+        and all(before < after for before, after in pairwise(tried))
+        and all(abs(value) < LARGEST_EVIDENCE for value in proposal.evidence)
+        and len(proposal.candidates) > 0
+        and proposal.best in tried
+    )
+
+
+def are_shares(values: FloatArray) -> bool:
+    """Whether these are shares of rows, up to rounding, which may be coarse."""
+    return bool(((values >= -ROUNDING_OF_SHARES) & (values <= 1.0 + ROUNDING_OF_SHARES)).all())
+
+
+def could_be_of_rows(moments: Moments) -> bool:
+    """Whether there are rows with such means and spreads; M2 is a sum over many rows."""
+    means, squares = np.abs(moments.mean), moments.squares
+    return bool(
+        moments.count > 0.0
+        and (means <= LARGEST_VALUE).all()
+        and ((squares >= 0.0) & (squares <= 10.0 * LARGEST_VALUE**2 * moments.count)).all()
+    )
+
+
+def facts_of(proposal: Proposal) -> dict[str, Any]:
+    """As it travels: JSON has lists."""
+    facts = asdict(proposal)
+    return {name: list(values) for name, values in facts.items()}
+
+
+def proposal_from(facts: Mapping[str, Any] | None) -> Proposal | None:
+    """Read it back."""
+    if facts is None:
+        return None
+    candidates = tuple(Candidate(**candidate) for candidate in facts["candidates"])
+    return Proposal(tuple(facts["n_clusters"]), tuple(facts["evidence"]), candidates)

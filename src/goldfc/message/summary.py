@@ -1,0 +1,201 @@
+"""TODO."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadMessage
+from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
+from goldfc.learning.moments import LARGEST_VALUE, Moments
+from goldfc.message.columns import UNNAMED, Terms, as_facts
+from goldfc.message.message import Message
+
+# More rows than this in one micro-cluster are no data, but an attempt to outweigh everybody else.
+LARGEST_MASS = 10**8
+# How far a shape may be from symmetric, and from having no negative variance in any direction: rounding.
+ROUNDING = 1e-9
+# Numbers below this have fewer digits than others, and are as good as zero.
+FEWER_DIGITS = 1e-290
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All that leaves a site: its micro-clusters, by their centroids, and, unless withheld, their mass and shape.
+
+    Where sites learn in scales of their own, the moments of their columns go along. `smallest` is the privacy level:
+    above 1, no micro-cluster has fewer rows, and all is rounded. `terms` say what it is about.
+    """
+
+    site: str
+    centroids: FloatArray  # (micro-clusters, features)
+    mass: IntArray | None = None  # (micro-clusters,) rows in each
+    shape: FloatArray | None = None  # of numbers: (numbers, numbers), or with many (numbers,); see `finding`
+    moments: Moments | None = None
+    smallest: int = 1
+    terms: Terms = UNNAMED
+
+    KIND = "summary"
+
+    def __post_init__(self) -> None:
+        """Refuse what no server could use."""
+        object.__setattr__(self, "centroids", self._numbers("centroids that are", self.centroids))
+        if self.centroids.ndim != 2 or 0 in self.centroids.shape:
+            raise BadMessage(
+                f"The summary of site {self.site!r} must hold a table of centroids, "
+                f"at least 1 x 1; its shape is {self.centroids.shape}."
+            )
+        if not (np.abs(self.centroids) <= LARGEST_VALUE).all():
+            raise BadMessage(
+                f"The summary of site {self.site!r} holds centroids that are not finite numbers of at most "
+                f"{LARGEST_VALUE:g} in size."
+            )
+        if self.terms.columns and self.terms.n_features != self.centroids.shape[1]:
+            raise BadMessage(
+                f"The summary of site {self.site!r} has centroids of {self.centroids.shape[1]} features, but its "
+                f"columns make {self.terms.n_features}."
+            )
+        if self.mass is not None:
+            object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
+        if self.shape is not None:
+            object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
+        if self.moments is not None:
+            self._check_moments(self.moments)
+
+    @property
+    def layout(self) -> Layout:
+        """Which features are numbers."""
+        return self.terms.layout(self.centroids.shape[1])
+
+    @property
+    def rows(self) -> float | None:
+        """How many rows it stands for, if it tells."""
+        if self.mass is not None:
+            return float(self.mass.sum())
+        return None if self.moments is None else self.moments.count
+
+    def _numbers(self, what: str, values: NDArray[Any]) -> FloatArray:
+        try:
+            return np.require(values, np.float64, ["C"])
+        except (TypeError, ValueError) as error:
+            raise BadMessage(f"The summary of site {self.site!r} holds {what} not numbers.") from error
+
+    def _checked_mass(self, mass: FloatArray) -> IntArray:
+        if mass.shape != (len(self.centroids),):
+            raise BadMessage(
+                f"The summary of site {self.site!r} must hold one mass per micro-cluster, {len(self.centroids)}; "
+                f"it has the shape {mass.shape}."
+            )
+        if not ((mass >= self.smallest) & (mass <= LARGEST_MASS) & (mass == np.floor(mass))).all():
+            raise BadMessage(
+                f"The summary of site {self.site!r} holds masses that are not whole numbers from {self.smallest} "
+                f"to {LARGEST_MASS}."
+            )
+        return mass.astype(np.int64)
+
+    def _checked_shape(self, shape: FloatArray) -> FloatArray:
+        if not len(self.layout.numbers):
+            raise BadMessage(f"The summary of site {self.site!r} holds a shape, but no column of numbers.")
+        wanted = form_of_shape(len(self.layout.numbers))
+        if shape.shape != wanted:
+            raise BadMessage(
+                f"The summary of site {self.site!r} must hold a shape of {' x '.join(map(str, wanted))} numbers; "
+                f"it has {' x '.join(map(str, shape.shape))}."
+            )
+        if not (np.abs(shape) <= LARGEST_VALUE**2).all():
+            raise BadMessage(
+                f"The summary of site {self.site!r} holds a shape with numbers that are not finite or too large."
+            )
+        if not is_covariance(shape):
+            raise BadMessage(
+                f"The summary of site {self.site!r} holds a shape that no rows can have: it is not symmetric, or "
+                "some direction would have a negative variance."
+            )
+        return shape
+
+    def _check_moments(self, moments: Moments) -> None:
+        width = (self.centroids.shape[1],)
+        sizes = np.abs(np.concatenate([moments.mean, np.sqrt(np.abs(moments.squares))]))
+        if moments.mean.shape != width or moments.squares.shape != width:
+            raise BadMessage(f"The summary of site {self.site!r} must hold one mean and one M2 for every feature.")
+        if not (sizes <= LARGEST_VALUE).all() or (moments.squares < 0.0).any():
+            raise BadMessage(
+                f"The summary of site {self.site!r} holds moments that are not finite, too large or negative."
+            )
+        if not (1 <= moments.count <= LARGEST_MASS and moments.count == int(moments.count)):
+            raise BadMessage(
+                f"The summary of site {self.site!r} counts {moments.count:g} rows; it must be a whole number from "
+                f"1 to {LARGEST_MASS}."
+            )
+        # Each mass and the count are rounded on their own.
+        if self.mass is not None and abs(self.mass.sum() - moments.count) > self.smallest * (len(self.mass) + 1):
+            raise BadMessage(
+                f"The summary of site {self.site!r} counts {moments.count:g} rows, but its micro-clusters have "
+                f"{self.mass.sum()}."
+            )
+        if not self._spreads_as(moments):
+            raise BadMessage(
+                f"The summary of site {self.site!r} tells moments that its micro-clusters cannot have: they spread "
+                "further."
+            )
+
+    def _spreads_as(self, moments: Moments) -> bool:
+        """Whether the spread of the micro-clusters and the shape are no more than the moments tell.
+
+        M2 = the masses times the squared distances of the micro-centroids from the mean + rows times the variance
+        around them. Masses, centroids and moments are rounded, each on its own, by up to a standard deviation.
+        """
+        mass = np.full(len(self.centroids), float(self.smallest)) if self.mass is None else self.mass
+        told = mass @ (self.centroids - moments.mean) ** 2
+        if self.shape is not None:
+            told[self.layout.numbers] += moments.count * diagonal_of(self.shape)
+        steps = np.array([column.step or 0.0 for column in self.terms.features] or [0.0])
+        slack = moments.count * (moments.scale + 4.0 * steps) ** 2
+        return bool((told <= 20.0 * moments.squares + slack).all())
+
+    def to_message(self) -> Message:
+        """As it travels."""
+        arrays = {"centroids": self.centroids, "mass": self.mass, "shape": self.shape}
+        facts: dict[str, Any] = {"site": self.site}
+        if self.smallest > 1:
+            facts["smallest"] = self.smallest
+        if self.terms != UNNAMED:
+            facts["terms"] = as_facts(self.terms)
+        if self.moments is not None:
+            arrays |= {"mean": self.moments.mean, "squares": self.moments.squares}
+            facts["count"] = int(self.moments.count)
+        return Message(self.KIND, {name: array for name, array in arrays.items() if array is not None}, facts)
+
+    @classmethod
+    def from_message(cls, message: Message) -> "Summary":
+        """Read it back."""
+        with message.read_as(cls.KIND):
+            arrays, facts = message.arrays, message.facts
+            count = facts.get("count")
+            if (count is not None) != ("mean" in arrays) or ("mean" in arrays) != ("squares" in arrays):
+                raise BadMessage("A summary must hold all of count, mean and squares, or none of them.")
+            return cls(
+                site=facts["site"],
+                centroids=arrays["centroids"],
+                mass=arrays.get("mass"),
+                shape=arrays.get("shape"),
+                moments=None if count is None else Moments(float(count), arrays["mean"], arrays["squares"]),
+                smallest=facts.get("smallest", 1),
+                terms=Terms.model_validate(facts.get("terms", {})),
+            )
+
+
+def is_covariance(shape: FloatArray) -> bool:
+    """Whether there are rows that lie like this, up to rounding; of several covariances, whether all are such."""
+    if shape.ndim == 1:
+        return bool((shape >= 0.0).all())
+    variance = np.abs(diagonal_of(shape))
+    scale = np.where(variance > FEWER_DIGITS, np.sqrt(variance), 1.0)
+    with np.errstate(over="ignore"):
+        relative = shape / (scale[..., :, None] * scale[..., None, :])
+    # No correlation is above 1, and far larger ones cannot be calculated with.
+    if not (np.abs(relative) <= 2.0).all() or np.abs(relative - relative.swapaxes(-2, -1)).max() > ROUNDING:
+        return False
+    return bool(np.linalg.eigvalsh(relative).min() >= -ROUNDING * shape.shape[-1])

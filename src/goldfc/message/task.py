@@ -1,0 +1,68 @@
+"""TODO."""
+
+import numbers
+from dataclasses import asdict, dataclass
+from typing import Literal, get_args
+
+from goldfc.errors import BadSettings
+from goldfc.message.message import Message
+
+Scaling = Literal["pooled", "ranges", "given"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the server asks of every site: how fine to stay, and what to tell of each micro-cluster.
+
+    `most` is the largest number of micro-clusters, and `rows_each` how many rows there must be for each of them, in the
+    mean. Each site brings its rows to the scale of its own spread (the server pools them), or to the agreed `ranges`,
+    or leaves them as `given`. With `smallest` above 1 no micro-cluster has fewer rows, and what leaves is rounded: see
+    `privacy`.
+    """
+
+    most: int = 100
+    rows_each: int = 5
+    mass: bool = True
+    shape: bool = True
+    scaling: Scaling = "pooled"
+    smallest: int = 1
+
+    KIND = "summarize"
+
+    def __post_init__(self) -> None:
+        """Refuse what no site could do."""
+        for name in ("most", "rows_each", "smallest"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Integral) or int(value) < 1:
+                raise BadSettings(f"{name} must be a whole number from 1 on, got {value!r}.")
+            object.__setattr__(self, name, int(value))  # numpy's numbers cannot travel
+        if self.scaling not in get_args(Scaling):
+            raise BadSettings(f"scaling must be one of {', '.join(get_args(Scaling))}, got {self.scaling!r}.")
+
+    def limit(self, n_rows: int) -> int:
+        """How many micro-clusters a site with so many rows may have."""
+        return max(1, min(self.most, n_rows // self.rows_each))
+
+    def to_message(self) -> Message:
+        """As it travels."""
+        return Message(self.KIND, facts=asdict(self))
+
+    @classmethod
+    def from_message(cls, message: Message) -> "Task":
+        """Read it back; settings out of range are refused as they are anywhere else."""
+        with message.read_as(cls.KIND):
+            return cls(**message.facts)
+
+
+Part = Literal["mass", "shape"]
+
+
+# How many rows there are for a micro-cluster in the mean.
+ROWS_EACH = 5
+# And how many times the fewest, where there is a limit: otherwise many would have to be merged into a neighbour.
+TIMES_THE_SMALLEST = 1.6
+
+
+def rows_each(smallest: int) -> int:
+    """How many rows there are for a micro-cluster in the mean, if none may have fewer than `smallest`."""
+    return max(ROWS_EACH, round(TIMES_THE_SMALLEST * smallest))

@@ -1,0 +1,291 @@
+"""Messages as bytes: one safetensors body of 64-bit numbers, with one piece of canonical JSON beside them.
+
+The same content has the same bytes, and only those: whatever reads well but would be written otherwise is refused.
+Sizes are checked before anything is parsed, and whatever a decoder may complain about is the one error `BadMessage`,
+which names the file and the rule.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, FailFast, Field, ValidationError
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save
+
+from goldfc.errors import BadMessage
+from goldfc.message.columns import MOST_FEATURES, Name, Number, Strict, Terms, Text, as_facts, first_complaint, shown
+from goldfc.message.message import Message, canonical_json
+from goldfc.message.model import Model
+from goldfc.message.summary import LARGEST_MASS, Summary
+
+FORMAT = 2
+MOST_BYTES = 16 * 2**20
+MOST_HEADER_BYTES = 2**20
+MOST_KEYS = 100
+MOST_CENTROIDS = 20_000
+MOST_SITES = 10_000
+# What an envelope adds to a message at the most.
+MOST_ENVELOPE_BYTES = 2_000
+KEY = "goldfc"
+
+Count = Annotated[int, Field(ge=1, le=LARGEST_MASS)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+def several(kind: Any) -> Any:
+    """A tuple that JSON writes as a list."""
+    return Annotated[tuple[kind, ...], Field(strict=False, max_length=max(MOST_SITES, MOST_FEATURES)), FailFast()]
+
+
+def named(terms: Terms) -> Terms:
+    """Terms of a message that leaves the process: of which federation it is must be said."""
+    if not terms.federation:
+        raise ValueError("must name the federation")
+    return terms
+
+
+class Header(Strict):
+    """What every message says of itself."""
+
+    format: Literal[2]
+    software: Text
+    terms: Annotated[Terms, AfterValidator(named)]
+
+
+class SummaryHeader(Header):
+    """The facts of a summary."""
+
+    kind: Literal["summary"]
+    site: Name
+    smallest: Annotated[int, Field(ge=2, le=10_000)] | None = None
+    count: Count | None = None
+
+
+class CandidateHeader(Strict):
+    """A number of clusters that something speaks for."""
+
+    n_clusters: Count
+    reason: Text
+
+
+class ProposalHeader(Strict):
+    """The evidence for numbers of clusters."""
+
+    n_clusters: several(Count)  # type: ignore[valid-type]
+    evidence: several(Number)  # type: ignore[valid-type]
+    candidates: Annotated[tuple[CandidateHeader, ...], Field(strict=False, max_length=20)]
+
+
+class ModelHeader(Header):
+    """The facts of a model."""
+
+    kind: Literal["model"]
+    cluster_kind: Literal["shared", "own", "linked"]
+    why: Text
+    agreement: Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
+    sites: several(Name)  # type: ignore[valid-type]
+    micro_counts: several(Count)  # type: ignore[valid-type]
+    digests: several(Digest)  # type: ignore[valid-type]
+    level_clusters: several(Count)  # type: ignore[valid-type]
+    proposal: ProposalHeader | None
+    count: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] | None = None
+
+
+HEADERS: dict[str, type[Header]] = {Summary.KIND: SummaryHeader, Model.KIND: ModelHeader}
+# Of every array, how many dimensions it may have.
+ARRAYS: dict[str, dict[str, tuple[int, ...]]] = {
+    Summary.KIND: {"centroids": (2,), "mass": (1,), "shape": (1, 2), "mean": (1,), "squares": (1,)},
+    Model.KIND: {
+        "centroids": (2,),
+        "cluster_mass": (1,),
+        "covariance": (1, 2, 3),
+        "prototypes": (2,),
+        "prototype_labels": (1,),
+        "prototype_mass": (1,),
+        "reach": (1,),
+        "micro_labels": (1,),
+        "micro_certainty": (1,),
+        "levels": (2,),
+        "mean": (1,),
+        "squares": (1,),
+    },
+}
+
+
+def encode(message: Message, software: str | None = None) -> bytes:
+    """The message as bytes, always the same for the same content."""
+    facts = {"format": FORMAT, "kind": message.kind, "software": software or this_software(), **message.facts}
+    arrays = {name: np.ascontiguousarray(array, dtype="<f8") for name, array in message.arrays.items()}
+    body: bytes = save(arrays, metadata={KEY: canonical_json(facts)})
+    if len(body) > MOST_BYTES or int.from_bytes(body[:8], "little") > MOST_HEADER_BYTES:
+        raise BadMessage(
+            f"The message would have {len(body)} bytes and a header of {int.from_bytes(body[:8], 'little')}; "
+            f"{MOST_BYTES} and {MOST_HEADER_BYTES} are the limits: fewer micro-clusters or sites, or shorter names."
+        )
+    return body
+
+
+def this_software() -> str:
+    """What writes messages here."""
+    return f"goldfc {version('goldfc')}"
+
+
+def decode(body: bytes, source: str = "the message") -> Message:
+    """Bytes from anywhere as a message, or `BadMessage`. What it says is still to be checked: `from_message`."""
+    with naming(source):
+        if len(body) > MOST_BYTES:
+            raise BadMessage(f"it has {len(body)} bytes, and {MOST_BYTES} are the limit")
+        facts, tensors = read_header(body)
+        facts = checked_facts(facts)
+        check_tensors(facts["kind"], tensors)
+        arrays = read_arrays(body)
+        kind, software = facts.pop("kind"), facts.pop("software")
+        del facts["format"]
+        message = Message(kind, arrays, facts)
+        if encode(message, software) != body:
+            raise BadMessage("it is not written in the one way that its content is written in")
+        return message
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Put the name of the file in front of what is wrong with it."""
+    try:
+        yield
+    except BadMessage as error:
+        raise BadMessage(f"{shown(source)}: {error}".rstrip(".") + ".") from error.__cause__
+
+
+def read_header(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The facts, and what is said of the arrays, both as they stand there."""
+    if not body:
+        raise BadMessage("the file is empty")
+    length = int.from_bytes(body[:8], "little")
+    if body[8:9] != b"{":
+        raise BadMessage(
+            "this is no goldfc message: it does not begin like one (`goldfc summarize` makes one of a table)"
+        )
+    if length > MOST_HEADER_BYTES:
+        raise BadMessage(f"its header has {length} bytes, and {MOST_HEADER_BYTES} are the limit")
+    if len(body) < 8 + length:
+        raise BadMessage("it is cut off, or still being written")
+    header = parse_json(body[8 : 8 + length])
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or set(metadata) != {KEY} or not isinstance(metadata[KEY], str):
+        raise BadMessage("this is a safetensors file, but no goldfc message")
+    return parse_json(metadata[KEY].encode(errors="surrogatepass")), header
+
+
+def parse_json(text: bytes) -> dict[str, Any]:
+    """JSON from a stranger: one object, no key twice, no endless numbers, no endless nesting."""
+    try:
+        value = json.loads(text.decode(), object_pairs_hook=without_twins, parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(f"its header is no valid JSON ({str(error)[:100]})") from error
+    if not isinstance(value, dict):
+        raise BadMessage("its header is no JSON object")
+    return value
+
+
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, if no key is there twice, and not so many that complaining of each would take long."""
+    if len(pairs) > MOST_KEYS:
+        raise ValueError(f"an object has {len(pairs)} keys, and {MOST_KEYS} are the limit")
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key is there twice")
+    return value
+
+
+def no_constant(name: str) -> None:
+    """JSON knows no such numbers."""
+    raise ValueError(f"{name} is no number")
+
+
+def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts, if they are as the kind of message has them; numbers that JSON can write in two ways in one way."""
+    if isinstance(facts.get("format"), int) and facts["format"] != FORMAT:
+        age = "a newer" if facts["format"] > FORMAT else "an older"
+        raise BadMessage(
+            f"it is written in format {str(facts['format'])[:20]} by {age} goldfc, and this one reads format {FORMAT}; "
+            "use the same version at all sites"
+        )
+    kind = facts.get("kind")
+    if not isinstance(kind, str) or kind not in HEADERS:
+        raise BadMessage(f"its kind must be one of {', '.join(HEADERS)}")
+    try:
+        header = HEADERS[kind].model_validate(facts)
+    except ValidationError as error:
+        raise BadMessage(f"its header is not as it should be ({first_complaint(error)})") from error
+    return as_facts(header)
+
+
+def check_tensors(kind: str, tensors: dict[str, Any]) -> None:
+    """Refuse arrays of the wrong name, type or size before their bytes are looked at."""
+    for name, facts in tensors.items():
+        if name not in ARRAYS[kind]:
+            raise BadMessage(f"a {kind} has no array {name[:40]!r}")
+        if not isinstance(facts, dict) or facts.get("dtype") != "F64":
+            raise BadMessage(f"its {name} must be 64-bit numbers (F64)")
+        shape = facts.get("shape")
+        if not isinstance(shape, list) or any(type(size) is not int or size < 1 for size in shape):
+            raise BadMessage(f"its {name} must have at least one number in every direction")
+        if len(shape) not in ARRAYS[kind][name]:
+            raise BadMessage(f"its {name} has {len(shape)} dimensions")
+    if "centroids" not in tensors:
+        raise BadMessage("it has no centroids")
+    for name in ("centroids", "prototypes"):
+        count, features = tensors.get(name, {"shape": (0, 0)})["shape"]
+        if count > MOST_CENTROIDS or features > MOST_FEATURES:
+            raise BadMessage(
+                f"it has {str(count)[:20]} {name} of {str(features)[:20]} features; {MOST_CENTROIDS} of "
+                f"{MOST_FEATURES} are the limit"
+            )
+
+
+def read_arrays(body: bytes) -> dict[str, NDArray[np.float64]]:
+    """The arrays, if bytes and shapes agree and all numbers are finite."""
+    try:
+        tensors = deserialize(body)  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise BadMessage(f"its arrays and its header disagree ({str(error)[:100]})") from error
+    arrays = {name: np.frombuffer(facts["data"], "<f8").reshape(facts["shape"]) for name, facts in tensors}
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise BadMessage(f"its {name} holds values that are no finite numbers")
+    return arrays
+
+
+def read_message(path: Path) -> bytes:
+    """The bytes of a file that a stranger may have put there; refused by kind and size before they are read."""
+    with naming(path.name):
+        try:
+            # Not through a link, and without waiting for whoever writes into a pipe.
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise BadMessage("there is no such file") from error
+        except OSError as error:
+            raise BadMessage(f"it cannot be read ({error.strerror}); it must be a plain file, not a link") from error
+        try:
+            return read_plain(handle)
+        finally:
+            os.close(handle)
+
+
+def read_plain(handle: int) -> bytes:
+    """The bytes behind a handle, if it is that of a plain file and of no more than a message may have."""
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise BadMessage("it must be a plain file, not a folder, a pipe or a device")
+    if found.st_size > MOST_BYTES + MOST_ENVELOPE_BYTES:
+        raise BadMessage(f"it has {found.st_size} bytes, and {MOST_BYTES} are the limit")
+    with os.fdopen(handle, "rb", closefd=False) as file:
+        return file.read(MOST_BYTES + MOST_ENVELOPE_BYTES + 1)

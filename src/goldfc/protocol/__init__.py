@@ -1,1 +1,0 @@
-"""Who computes what, and what crosses: one Summary up, one Model down."""

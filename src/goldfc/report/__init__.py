@@ -1,0 +1,1 @@
+"""Pages for people: what is in a message, what a model is like."""

@@ -1,0 +1,93 @@
+"""What a message contains, in plain words."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from goldfc.message.columns import Terms
+from goldfc.message.message import Message
+from goldfc.message.model import Model
+from goldfc.message.summary import Summary
+from goldfc.site.privacy import MULTIPLE
+
+Line = tuple[str, str]
+
+
+def describe(message: Message) -> Iterator[Line]:
+    """What it is and what it says, line by line."""
+    if message.kind == Summary.KIND:
+        yield from describe_summary(Summary.from_message(message))
+    else:
+        yield from describe_model(Model.from_message(message))
+
+
+def describe_summary(summary: Summary) -> Iterator[Line]:
+    """All that leaves a site."""
+    count, features = summary.centroids.shape
+    yield "what", f"the summary of site {summary.site!r}: all that leaves it"
+    yield from describe_terms(summary.terms)
+    yield "micro-clusters", f"{count}; of each the mean of its rows ({features} numbers)"
+    if summary.mass is None:
+        yield "rows in each", "withheld"
+    else:
+        yield "rows in each", f"{summary.mass.min()} to {summary.mass.max()}, together {summary.mass.sum()}"
+    if len(summary.layout.numbers):
+        yield "shape", "withheld" if summary.shape is None else shape_words(summary)
+    if summary.moments is not None:
+        yield "of every column", f"mean and variance of about {summary.moments.count:.0f} rows, to share one scale"
+    if summary.smallest > 1:
+        yield (
+            "privacy level",
+            f"suppressed: no micro-cluster of fewer than {summary.smallest} rows, means rounded to a grid, "
+            f"numbers of rows to multiples of {MULTIPLE}",
+        )
+    else:
+        yield "privacy level", "plain: a micro-cluster may be a single row, and its mean that row"
+    yield "not in it", "rows, their order, names or ids, file names"
+
+
+def shape_words(summary: Summary) -> str:
+    """What is told of how rows lie around their means."""
+    numbers = len(summary.layout.numbers)
+    if summary.shape is not None and summary.shape.ndim == 1:
+        return f"one variance per number ({numbers}), the mean over all micro-clusters"
+    return f"one {numbers} x {numbers} covariance of numbers, the mean over all micro-clusters"
+
+
+def describe_terms(terms: Terms) -> Iterator[Line]:
+    """What it is about."""
+    yield "federation", f"{terms.federation or 'not named'}, round {terms.round}"
+    if terms.columns:
+        words = [f"{column.name} ({column.unit or column.kind})" for column in terms.columns]
+        yield "columns", ", ".join(words[:20]) + (f" and {len(words) - 20} more" if len(words) > 20 else "")
+
+
+def shown_of_clusters(model: Model) -> str:
+    """What every site learns of the clusters."""
+    if model.prototypes is not None:
+        return (
+            f"the clusters' means and sizes, {len(model.prototypes.points)} prototypes (means of micro-clusters, some "
+            "of a single one) and the covariance around these"
+        )
+    each = "each cluster's covariance" if model.covariance.ndim == 3 else "their common covariance"
+    return f"the clusters' means and sizes and {each}"
+
+
+def describe_model(model: Model) -> Iterator[Line]:
+    """All that comes back."""
+    sizes = np.bincount(model.micro_labels, minlength=len(model.centroids))
+    yield "what", "a model: what every site gets back"
+    yield from describe_terms(model.terms)
+    yield "clusters", f"{len(model.centroids)}, made of {', '.join(map(str, sizes))} micro-clusters"
+    yield "their kind", model.why
+    yield "certainty", f"of labels at most about {model.agreement:.2f}: so far what was tried agrees, of 1"
+    parts = [f"{site} ({count})" for site, count in zip(model.sites, model.micro_counts, strict=True)]
+    yield "sites", ", ".join(parts[:20]) + (f" and {len(parts) - 20} more" if len(parts) > 20 else "")
+    if model.proposal is not None:
+        for candidate in model.proposal.candidates:
+            yield f"{candidate.n_clusters} clusters", candidate.reason
+    yield (
+        "it tells every site",
+        f"{shown_of_clusters(model)}, the names of all sites, how many micro-clusters each has and which cluster each "
+        "of these fell into",
+    )

@@ -1,0 +1,1 @@
+"""What the server does, whoever carries the message."""

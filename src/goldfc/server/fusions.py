@@ -1,0 +1,101 @@
+"""Fusions: what is asked of every site, and how global clusters are made of the answers.
+
+A fusion is one class with a line in `FUSIONS`; nothing else need know of it.
+"""
+
+import numbers
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pkgutil import resolve_name
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from goldfc.errors import BadMessage, BadSettings
+from goldfc.message.message import Message
+from goldfc.message.model import Model
+from goldfc.message.summary import Summary
+
+
+class Asked(Protocol):
+    """What is asked of every site."""
+
+    def to_message(self) -> Message:
+        """As it travels; sites know what to do by its kind."""
+        ...
+
+
+class Fusion(Protocol):
+    """One way to run a federation; a frozen dataclass whose fields are its settings."""
+
+    @property
+    def task(self) -> Asked:
+        """What is asked of every site."""
+        ...
+
+    def fuse(self, summaries: Sequence[Summary], n_clusters: int | None, rng: np.random.Generator) -> Model:
+        """Global clusters of the answers, which fit together and are in the order of the sites' names."""
+        ...
+
+
+# Where each is, by its name; imported when it is asked for, because the paper's takes a compiler.
+FUSIONS: dict[str, str] = {"one-shot": "goldfc.server.one_shot:OneShot", "gold": "goldfc.server.gold:Gold"}
+
+
+def fusion_named(name: str, **settings: Any) -> Fusion:
+    """One of those in `FUSIONS`."""
+    if name not in FUSIONS:
+        raise BadSettings(f"There is no fusion {name!r}, but {', '.join(sorted(FUSIONS))}.")
+    found: Fusion = resolve_name(FUSIONS[name])(**settings)
+    return found
+
+
+def fuse(summaries: Iterable[Summary], n_clusters: int | None, fusion: Fusion | str, rng: np.random.Generator) -> Model:
+    """Global clusters from all sites' summaries; the order in which they arrived does not matter.
+
+    With `n_clusters` None the number is proposed from the evidence, which is then part of the model.
+    """
+    check_n_clusters(n_clusters)
+    chosen = fusion_named(fusion) if isinstance(fusion, str) else fusion
+    return chosen.fuse(in_order(summaries), n_clusters, rng)
+
+
+def check_n_clusters(n_clusters: int | None) -> None:
+    """Refuse what is no number of clusters."""
+    if n_clusters is not None and not (isinstance(n_clusters, numbers.Integral) and n_clusters >= 1):
+        raise BadSettings(
+            f"n_clusters must be a whole number from 1 on, or None to have it proposed, got {n_clusters!r}."
+        )
+
+
+def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
+    """The summaries by site name; refuse them if they do not fit together."""
+    ordered = tuple(sorted(summaries, key=lambda summary: summary.site))
+    if not ordered:
+        raise BadMessage("There is no summary to fuse; at least one site must answer.")
+    for before, after in pairwise(ordered):
+        if before.site == after.site:
+            raise BadMessage(f"Site {after.site!r} sent two summaries; fuse one of them.")
+        if before.centroids.shape[1] != after.centroids.shape[1]:
+            raise BadMessage(
+                f"Site {after.site!r} sent {after.centroids.shape[1]} features, "
+                f"site {before.site!r} sent {before.centroids.shape[1]}; all must have the same columns."
+            )
+        if difference := before.terms.difference(after.terms):
+            raise BadMessage(
+                f"The summary of site {after.site!r} does not fit that of site {before.site!r}: {difference}."
+            )
+    return ordered
+
+
+def warn_of_fewer(wanted: int | None, found: int) -> None:
+    """Say that there are fewer clusters than asked for, as scikit-learn does."""
+    if wanted is not None and found < wanted:
+        clusters = "1 cluster was" if found == 1 else f"{found} clusters were"
+        warnings.warn(
+            f"Only {clusters} found, and {wanted} were asked for: the sites' micro-clusters tell no more apart.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

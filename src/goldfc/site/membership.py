@@ -1,0 +1,208 @@
+"""Was a row among those that a message was made of? The tests of whoever has the row, the message, and other rows.
+
+Some forty statistics of a row and a message: how near it is to the nearest micro-centroid in several metrics (with the
+site's covariance that is its leverage), and how much nearer than to the next; how far micro-centroids are drawn towards
+it from where other rows would put them (the likelihood ratio of Homer and of Sankararaman); how it would move means and
+variances. Each is a test by itself, and a classifier puts them together, trained on *shadow sites*, of whose rows it is
+known which were members. The audit makes these of the site's own rows, the attacks of the benchmark of other people's.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning.micro_clusters import diagonal_of
+from goldfc.learning.mixture import squares_between
+from goldfc.message.summary import Summary
+
+# Other rows around a micro-centroid, which say where it would lie without its members.
+NEIGHBOURS = 10
+# At most so many others may be taken for members.
+FALSE_ALARMS = 0.01
+# Rows that are compared with all others at once.
+AT_ONCE = 500
+# Rows that classifiers are trained on.
+TRAINED_ON = 20_000
+TINY = 1e-12
+# Of the metrics of a covariance: shares of the largest variance that are added to all.
+RIDGES, RIDGES_OF_OTHERS = (1e-6, 1e-3, 3e-2), (1e-3, 3e-2)
+
+Classifier = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How well members are told from others: the AUC, and the share of members found at 1 % false alarms."""
+
+    auc: float
+    found: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Statistics of rows (down), and which of these are members."""
+
+    statistics: FloatArray
+    member: IntArray
+
+
+def try_out(inside: FloatArray, outside: FloatArray, others: FloatArray, summary: Summary) -> Trial:
+    """Rows that a summary was made of and rows that it was not, as seen by somebody who has `others`."""
+    view = View.of(others, summary)
+    rows = np.vstack([inside, outside])
+    statistics = [view.statistics(rows[start : start + AT_ONCE]) for start in range(0, len(rows), AT_ONCE)]
+    return Trial(np.vstack(statistics), np.repeat([1, 0], [len(inside), len(outside)]))
+
+
+def learn(trials: Sequence[Trial]) -> Classifier:
+    """All statistics in one, by logistic regression."""
+    X, y = np.vstack([one.statistics for one in trials]), np.concatenate([one.member for one in trials])
+    step = -(-len(X) // TRAINED_ON)
+    model = make_pipeline(
+        QuantileTransformer(n_quantiles=min(100, len(X[::step])), output_distribution="normal"),
+        LogisticRegression(C=0.1, max_iter=500),
+    ).fit(X[::step], y[::step])
+    return lambda statistics: np.asarray(model.predict_proba(statistics)[:, 1])
+
+
+def guess_of(score: FloatArray, member: IntArray) -> Guess:
+    """How well a score tells members from others."""
+    false, true, _ = roc_curve(member, score)
+    return Guess(float(roc_auc_score(member, score)), float(true[false <= FALSE_ALARMS].max()))
+
+
+@dataclass(frozen=True)
+class View:
+    """What is known of a site from its message, beside what other rows are like; all in units of the others' spread."""
+
+    centre: FloatArray
+    scale: FloatArray
+    centroids: FloatArray
+    mass: FloatArray
+    local: FloatArray  # where other rows put every micro-centroid
+    within: FloatArray  # covariance, or variances, of rows around their micro-centroids
+    metrics: tuple["Metric", ...]
+    shift: FloatArray  # of the site's mean from the others'
+    growth: FloatArray  # of the site's variances over the others'
+
+    @classmethod
+    def of(cls, others: FloatArray, summary: Summary) -> "View":
+        """The message as seen by somebody who has other rows."""
+        centre, scale = others.mean(axis=0), others.std(axis=0)
+        known = scale > TINY
+        scale = np.where(known, scale, np.inf)
+        points, rows = (summary.centroids - centre) / scale, (others - centre) / scale
+        mass = np.ones(len(points)) if summary.mass is None else summary.mass.astype(np.float64)
+        within = within_of(summary, points, mass, centre, scale)
+        moments = summary.moments
+        shift = mass @ points / mass.sum() if moments is None else (moments.mean - centre) / scale
+        growth = np.zeros(len(scale)) if moments is None else moments.variance / scale**2 - known
+        nearest = np.argsort(squares_between(points, rows), axis=1)[:, : min(NEIGHBOURS, len(rows))]
+        local = rows[nearest].mean(axis=1)
+        metrics = tuple(Metric.of(weight, points, local, rows) for weight in weights_of(within, rows))
+        return cls(centre, scale, points, mass, local, within, metrics, shift, growth)
+
+    def statistics(self, rows: FloatArray) -> FloatArray:
+        """All of them, of every row by itself."""
+        return np.column_stack([*self.nearness(rows), *self.pull(rows), *self.moments(rows)])
+
+    def nearness(self, rows: FloatArray) -> list[FloatArray]:
+        """How near rows are to micro-centroids, in several metrics."""
+        unit = (rows - self.centre) / self.scale
+        found = [statistic for metric in self.metrics for statistic in metric.nearness(unit)]
+        return [*found, self.mass[squares_between(unit, self.centroids).argmin(axis=1)]]
+
+    def pull(self, rows: FloatArray) -> list[FloatArray]:
+        """How far micro-centroids are drawn towards rows from where other rows would put them."""
+        unit = (rows - self.centre) / self.scale
+        own = squares_between(unit, self.centroids).argmin(axis=1)
+        drawn, apart = (self.centroids - self.local)[own], unit - self.local[own]
+        variances = np.maximum(diagonal_of(self.within), 1e-3)
+        along = (apart * drawn / variances).sum(axis=1)
+        length = np.sqrt((drawn**2 / variances).sum(axis=1)) + TINY
+        agree = (np.sign(apart) == np.sign(drawn)).mean(axis=1)
+        largest = np.abs(unit - self.centroids[own]).max(axis=1)
+        return [along, along / length, (apart * drawn).sum(axis=1), agree, -largest]
+
+    def moments(self, rows: FloatArray) -> list[FloatArray]:
+        """How rows would move the site's means and variances the way that they differ from other rows'."""
+        unit = (rows - self.centre) / self.scale
+        squared = unit**2 - 1.0
+        return [
+            unit @ self.shift,
+            squared @ self.growth,
+            np.abs(unit).max(axis=1),
+            (unit**2).sum(axis=1),
+            np.where(np.abs(unit) > 3.0, unit**2 * np.sign(self.growth), 0.0).sum(axis=1),
+        ]
+
+
+def within_of(
+    summary: Summary, points: FloatArray, mass: FloatArray, centre: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """How rows lie around their micro-centroids: as told, or as it follows from the moments; otherwise one."""
+    numbers = summary.layout.numbers
+    variances = np.ones(len(scale))
+    if summary.moments is not None:
+        mean = (summary.moments.mean - centre) / scale
+        between = np.average((points - mean) ** 2, axis=0, weights=mass)
+        variances = np.maximum(summary.moments.variance / scale**2 - between, 1e-3)
+    if summary.shape is None or summary.shape.ndim == 1:
+        return variances
+    whole = np.diag(variances)
+    whole[np.ix_(numbers, numbers)] = summary.shape / np.outer(scale[numbers], scale[numbers])
+    return whole
+
+
+def weights_of(within: FloatArray, others: FloatArray) -> Iterator[FloatArray]:
+    """What makes a metric: a matrix, or a factor for every feature."""
+    yield np.ones(others.shape[1])
+    yield 1.0 / np.sqrt(np.maximum(diagonal_of(within), 1e-3))
+    yield from whitenings(within, RIDGES)
+    yield from whitenings(np.cov(others.T).reshape(2 * (others.shape[1],)), RIDGES_OF_OTHERS)
+
+
+def whitenings(covariance: FloatArray, ridges: Sequence[float]) -> Iterator[FloatArray]:
+    """What makes a covariance, or variances, round."""
+    if covariance.ndim == 1:
+        yield from (1.0 / np.sqrt(covariance + ridge) for ridge in ridges)
+        return
+    values, vectors = np.linalg.eigh(covariance)
+    yield from (np.asarray(vectors / np.sqrt(np.maximum(values, 0.0) + ridge)) for ridge in ridges)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A way to measure distances, and everything else in it."""
+
+    weight: FloatArray
+    centroids: FloatArray
+    local: FloatArray
+    others: FloatArray
+
+    @classmethod
+    def of(cls, weight: FloatArray, *points: FloatArray) -> "Metric":
+        """With centroids, where other rows put them, and these other rows."""
+        return cls(weight, *(weighted(some, weight) for some in points))
+
+    def nearness(self, unit: FloatArray) -> list[FloatArray]:
+        """To the nearest micro-centroid; against the next, against where others put it, and against other rows."""
+        rows = weighted(unit, self.weight)
+        apart = squares_between(rows, self.centroids)
+        second, third = min(1, apart.shape[1] - 1), min(2, len(self.others) - 1)
+        order = np.partition(apart, second, axis=1)
+        expected = squares_between(rows, self.local).min(axis=1)
+        near = np.partition(squares_between(rows, self.others), third, axis=1)[:, third]
+        nearest = order[:, 0]
+        return [-nearest, order[:, second] - nearest, expected - nearest, -nearest / np.maximum(near, TINY)]
+
+
+def weighted(rows: FloatArray, weight: FloatArray) -> FloatArray:
+    """Rows in a metric."""
+    return np.asarray(rows @ weight if weight.ndim == 2 else rows * weight)

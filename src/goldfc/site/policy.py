@@ -1,0 +1,141 @@
+"""What a site allows, whatever a federation agrees on: `policy.toml` beside its data.
+
+It belongs to the site: it is never taken from the federation or from the current folder, and it can only make what was
+agreed on stricter. A site without one has the defaults. Its fingerprint is in every line of the ledger.
+"""
+
+import hashlib
+import tomllib
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from goldfc.agreement import FILE, Agreement
+from goldfc.errors import BadSettings, PolicyRefused
+from goldfc.message.columns import MOST_FEATURES, Number, Strict, Text, first_complaint
+from goldfc.message.message import canonical_json
+from goldfc.message.task import Task, rows_each
+from goldfc.site.audit import MOST_AUC, MOST_FOUND, WARNINGS, Limits
+
+POLICY = "policy.toml"
+MOST_BYTES = 2**16
+
+Share = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
+Days = Annotated[int, Field(ge=1, le=36_500)]
+
+
+class Policy(Strict):
+    """The content of `policy.toml`; docs/privacy.md explains every line."""
+
+    smallest: Annotated[int, Field(ge=1, le=10_000)] = 5
+    steps: Annotated[dict[Text, Number], Field(max_length=MOST_FEATURES)] = Field(default_factory=dict)
+    never: Annotated[tuple[Text, ...], Field(strict=False, max_length=MOST_FEATURES)] = ()
+    person: Text | None = None
+    least_sites: Annotated[int, Field(ge=1)] = 3
+    most_messages: Annotated[int, Field(ge=1)] = 12
+    days: Days = 365
+    least_changed: Annotated[int, Field(ge=0)] | None = None  # None: as many as `smallest`
+    most_auc: Share = MOST_AUC
+    most_tpr: Share = MOST_FOUND
+    accept: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    least_seconds: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=False)] = 60.0
+    keep_days: Days = 365
+    ledger: Text | None = None  # a folder for what stays at the site; None: `.goldfc` beside the data
+
+    @field_validator("steps")
+    @classmethod
+    def _are_steps(cls, steps: dict[str, float]) -> dict[str, float]:
+        if bad := [name for name, step in steps.items() if not step > 0.0]:
+            raise ValueError(f"the step of column {bad[0]!r} must be above 0")
+        return steps
+
+    @field_validator("accept")
+    @classmethod
+    def _are_warnings(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [name for name in names if name not in WARNINGS]:
+            raise ValueError(f"there is no warning {unknown[0]!r}, but {', '.join(WARNINGS)}")
+        return names
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.keep_days < self.days:
+            raise ValueError(
+                f"messages of {self.days} days are counted, but forgotten after {self.keep_days}; keep_days must be "
+                "as many as days"
+            )
+        return self
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What it says, in short; two policies with the same lines have the same."""
+        return hashlib.sha256(canonical_json(self.model_dump(mode="json")).encode()).hexdigest()
+
+    def check(self, agreement: Agreement) -> None:
+        """Refuse what was agreed on, if it is less than what the site wants."""
+        if agreement.limits.least_sites < self.least_sites:
+            raise PolicyRefused(
+                f"{FILE} is content with {agreement.limits.least_sites} sites, and this site's policy wants at least "
+                f"{self.least_sites}, so that no other can subtract its own part; agree on a larger least_sites, or "
+                f"say least_sites = {agreement.limits.least_sites} in {POLICY} if you may."
+            )
+        names = [column.name for column in agreement.columns]
+        if found := [name for name in self.never if name in names]:
+            raise PolicyRefused(
+                f"Column {found[0]!r} is in {FILE}, and never leaves this site by its {POLICY}; agree on the others."
+            )
+        if self.person in names:
+            raise PolicyRefused(
+                f"Column {self.person!r} says whose a row is by this site's {POLICY}, so it cannot be learned from; "
+                f"take it out of {FILE}."
+            )
+
+    def tightened(self, agreement: Agreement) -> Task:
+        """What this site does of what was agreed on, if that is allowed at all."""
+        self.check(agreement)
+        task = agreement.task
+        smallest = max(task.smallest, self.smallest)
+        return task if smallest == task.smallest else replace(task, smallest=smallest, rows_each=rows_each(smallest))
+
+    def limits(self, smallest: int) -> Limits:
+        """What the audit goes by, where no micro-cluster may have fewer rows than `smallest`."""
+        least = max(smallest, 2) if self.least_changed is None else self.least_changed
+        return Limits(self.most_auc, self.most_tpr, least_changed=least, most_messages=self.most_messages)
+
+    def person_column(self, agreement: Agreement) -> str | None:
+        """The column that says whose a row is: the site's, or the agreed one."""
+        return self.person or agreement.person_column
+
+
+def policy_beside(data: Path) -> Path:
+    """Where a site's policy is looked for."""
+    return data.parent / POLICY
+
+
+def read_policy(data: Path, named: Path | None = None) -> Policy:
+    """The policy beside the data, or the one that the site named; the defaults if there is none."""
+    path = named or policy_beside(data)
+    if named is None and not path.exists():
+        return Policy()
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadSettings(f"{path} cannot be read ({error.strerror}); correct it, or move it away.") from error
+    if len(content) > MOST_BYTES:
+        raise BadSettings(f"{path} has more than {MOST_BYTES} bytes, which is the limit; make it shorter.")
+    return parse_policy(content, str(path))
+
+
+def parse_policy(content: bytes, source: str) -> Policy:
+    """From its text, or a sentence that says which line to correct."""
+    try:
+        return Policy.model_validate(tomllib.loads(content.decode()))
+    except ValidationError as error:
+        raise BadSettings(f"{source} is not as it should be: {first_complaint(error)}.") from error
+    except UnicodeDecodeError as error:
+        raise BadSettings(f"{source} is not written in UTF-8; save it as UTF-8.") from error
+    except (ValueError, RecursionError) as error:
+        raise BadSettings(f"{source} is no valid TOML: {error}.") from error

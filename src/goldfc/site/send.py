@@ -1,0 +1,183 @@
+"""A site's side by file: summarise a table, look at what would leave, and label the rows when the model comes.
+
+What a site allows is in its own `policy.toml` (policy.py); what stays there in a folder of its own (ledger.py).
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from goldfc.agreement import FILE, Agreement, context_of
+from goldfc.errors import AuditRefused, BadMessage, BadSettings
+from goldfc.files import write_durably
+from goldfc.learning.rows import as_source
+from goldfc.message.envelope import PrivateKey, PublicKey, is_sealed, seal, unseal
+from goldfc.message.model import Model
+from goldfc.message.summary import Summary
+from goldfc.message.wire import decode, encode, naming
+from goldfc.site.audit import Audit, audit
+from goldfc.site.digests import Looked, people_in
+from goldfc.site.ledger import Earlier, Fact, Ledger, change_since
+from goldfc.site.policy import Policy, read_policy
+from goldfc.site.seals import remember
+from goldfc.site.summarize import measured, tell
+from goldfc.site.table.cells import Table
+from goldfc.site.table.table import Streamed
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A summary before it is written: what would leave, what stays, and what the audit found."""
+
+    summary: Summary
+    table: Looked  # what was summarised
+    audit: Audit
+    policy: Policy
+    ledger: Ledger
+    known: frozenset[str]  # digests of the messages that it was compared with
+    notes: tuple[str, ...] = ()  # what else the user should know
+
+    @property
+    def digest(self) -> str:
+        """Of what would leave."""
+        return self.summary.to_message().digest
+
+
+def draft_summary(
+    table: Table | Streamed, site: str, agreement: Agreement, data: Path, policy: Policy | None = None
+) -> Draft:
+    """Summarise and audit; nothing is written yet. If the table is on the disk, it must stay open until it is sent.
+
+    The policy is the site's own: the one beside the data, if none is given.
+    """
+    policy = read_policy(data) if policy is None else policy
+    task, ledger = policy.tightened(agreement), Ledger.of(data, policy)
+    looked = Looked(as_source(table.rows), agreement.terms.feature_names, table.persons)
+    known = ledger.digests()
+
+    limits, people = policy.limits(task.smallest), table.people
+    told = tell(
+        table.rows,
+        site,
+        task,
+        withhold=agreement.withhold,
+        terms=agreement.terms,
+        people=people,
+        steps=policy.steps,
+        limits=limits,
+    )
+    if told.membership is None:
+        told = measured(told, table.rows, people, policy.steps)
+    message = told.summary.to_message()
+    agreement.read_summary(message)  # what the server would refuse is told here
+    # The very same message tells nothing new, however often it leaves.
+    earlier = [] if message.digest in known else ledger.earlier(looked)
+    change = change_since(earlier, policy.days)
+    report = audit(table.rows, told, change=change, required=task.smallest, people=people, limits=limits)
+    return Draft(told.summary, looked, report, policy, ledger, known, tuple(same_rows_elsewhere(earlier, site)))
+
+
+def same_rows_elsewhere(earlier: Sequence[Earlier], site: str) -> Iterator[str]:
+    """Notes on messages of the same rows under another site's name: fused together, rows would count twice."""
+    same = {one.site for one in earlier if not (one.difference.came or one.difference.went)}
+    for other in sorted(same - {site}):
+        yield f"The same rows were summarised as site {other!r} before; hand over one of the two messages."
+
+
+def send(
+    draft: Draft,
+    agreement: Agreement,
+    data: Path,
+    out: Path | None,
+    *,
+    key: PrivateKey | None,
+    accept_risk: bool = False,
+) -> bytes:
+    """Write the message, if the audit allows it. What must be known later is on the disk before anything leaves.
+
+    A message that left before is sent again as it was, byte by byte.
+    """
+    if draft.audit.failures and not accept_risk:
+        what = "The message" if out is None else out.name
+        reasons = "; ".join(finding.sentence for finding in draft.audit.failures)
+        raise AuditRefused(
+            f"{what} is not written: {reasons}. Bring more rows or fewer columns, or say --accept-risk if you may."
+        )
+    ledger, to = draft.ledger, agreement.server.key or ""
+    sealed_for_server(b"", draft.summary.site, agreement, key)
+    with ledger.locked():
+        message = ledger.message(draft.digest, to)
+        if message is None:
+            refuse_news(draft)
+            message = sealed_for_server(encode(draft.summary.to_message()), draft.summary.site, agreement, key)
+            ledger.keep(draft.digest, message, draft.table, site=draft.summary.site, data=data.name, to=to)
+            ledger.note("sent", **facts_of(draft, data, message), accepted_risk=bool(draft.audit.failures))
+        else:
+            ledger.note("sent again", **facts_of(draft, data, message))
+        ledger.forget(ledger.older_than(datetime.now(UTC) - timedelta(days=draft.policy.keep_days)), draft.policy)
+        remember(data, agreement)
+        if out is not None:
+            write_durably(out, message)
+    return message
+
+
+def refuse_news(draft: Draft) -> None:
+    """Refuse a message that was not compared with all that left before."""
+    if draft.ledger.digests() - draft.known - {draft.digest}:
+        raise AuditRefused(
+            "Another message left this site while this one was made, so the two were not compared; make it anew."
+        )
+
+
+def facts_of(draft: Draft, data: Path, message: bytes) -> dict[str, Fact]:
+    """What the ledger says of a message."""
+    terms = draft.summary.terms
+    return {
+        "data": data.name,
+        "site": draft.summary.site,
+        "federation": terms.federation,
+        "round": terms.round,
+        "rows": len(draft.table),
+        "people": people_in(draft.table),
+        "micro_clusters": len(draft.summary.centroids),
+        "smallest": draft.summary.smallest,
+        "warnings": sorted({finding.name for finding in draft.audit.warnings}),
+        "policy": draft.policy.fingerprint,
+        "digest": draft.digest,
+        "sha256": hashlib.sha256(message).hexdigest(),
+    }
+
+
+def sealed_for_server(body: bytes, site: str, agreement: Agreement, key: PrivateKey | None) -> bytes:
+    """The body in an envelope, if the federation has keys."""
+    if agreement.server.key is None:
+        return body
+    if key is None:
+        raise BadSettings(
+            f"Messages of this federation are sealed: name your private key with --key ({FILE} has keys)."
+        )
+    if key.public != agreement.key_of(site):
+        raise BadSettings(f"This is not the key of site {site!r} in {FILE}.")
+    return seal(body, context_of(agreement, site, "server"), key, PublicKey(agreement.server.key))
+
+
+def open_model(message: bytes, source: str, agreement: Agreement | None, site: str, key: PrivateKey | None) -> Model:
+    """The model, out of its envelope if it is in one, and checked."""
+    with naming(source):
+        if is_sealed(message):
+            if agreement is None or agreement.server.key is None or key is None:
+                raise BadSettings(f"{source} is sealed: it takes {FILE} with the server's key, and --key to open it.")
+            expected = context_of(agreement, site, "site")
+            message = unseal(message, expected, PublicKey(agreement.server.key), key)
+        elif agreement is not None and agreement.sealed:
+            raise BadMessage(f"it is not in an envelope, but {FILE} has keys: whoever made it did not sign it")
+    decoded = decode(message, source)
+    with naming(source):
+        model = Model.from_message(decoded)
+        if not model.terms.columns:
+            raise BadMessage("it names no columns, so that no table can be labelled by it")
+    if agreement is not None and (difference := agreement.terms.difference(model.terms)):
+        raise BadMessage(f"{source} does not fit {FILE}: {difference}; ask for the one that does.")
+    return model

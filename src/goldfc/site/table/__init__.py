@@ -1,0 +1,1 @@
+"""Tables of data as numbers, by the columns that were agreed on."""

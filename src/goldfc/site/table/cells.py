@@ -1,0 +1,314 @@
+"""Tables of data as numbers, by the columns that were agreed on.
+
+Whatever cannot become a number is refused with a sentence that names column and row, and what to do about it.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldfc._types import FloatArray, IntArray
+from goldfc.agreement import FILE
+from goldfc.errors import BadRows, BadSettings
+from goldfc.message.columns import LARGEST_TOLD, Column
+from goldfc.site.init import guess_columns
+from goldfc.site.table.notes import Seen
+from goldfc.site.table.readers import Raw, Values, listed, read_raw
+
+__all__ = [
+    "Encoded",
+    "People",
+    "Raw",
+    "Table",
+    "as_table",
+    "check_names",
+    "encoded",
+    "guess_columns",
+    "numbered",
+    "person_digests",
+    "read_raw",
+]
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose the rows are."""
+
+    number: IntArray  # of every row: that of its person, from 0 on
+    digest: NDArray[np.uint64]  # of every person: of what the table calls her
+
+    @property
+    def shared(self) -> IntArray | None:
+        """The numbers, if somebody has several rows."""
+        return None if len(self.digest) == len(self.number) else self.number
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as numbers. Rows with missing values may have been left out: `kept` says where each one stands."""
+
+    rows: FloatArray
+    ids: tuple[str, ...]  # of all rows of the file: what the id column says, or their numbers
+    kept: IntArray
+    notes: tuple[str, ...]  # what the user should know
+    persons: People | None = None  # of the rows that are kept; None: nothing says whose they are
+
+    @property
+    def people(self) -> IntArray | None:
+        """Of every row that is kept, the number of its person; None if each has its own."""
+        return None if self.persons is None else self.persons.shared
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A block of a table as numbers."""
+
+    rows: FloatArray  # without those that miss a value
+    missing: NDArray[np.bool_]  # of all rows: which ones miss a value
+    numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
+
+
+def as_table(
+    raw: Raw,
+    columns: Sequence[Column],
+    *,
+    drop: bool = False,
+    id_column: str | None = None,
+    person_column: str | None = None,
+) -> Table:
+    """The agreed columns as numbers, in the agreed order; with `drop`, rows with missing values are left out.
+
+    The person column says whose a row is; the id column does if there is none.
+    """
+    check_names(raw.columns, [column.name for column in columns], id_column, person_column)
+    block, seen = encoded(raw, columns, drop=drop), Seen(columns)
+    refuse_no_rows(len(block.rows))
+    seen.add(block.rows, block.missing, block.numbers)
+    ids = listed(raw.columns[id_column]) if id_column else range(1, raw.n_rows + 1)
+    notes = seen.notes(
+        raw.columns,
+        id_column,
+        ids_twice=len(set(ids)) < raw.n_rows,
+        twins=len(block.rows) - len(np.unique(block.rows, axis=0)),
+    )
+    kept, whose = np.flatnonzero(~block.missing), person_column or id_column
+    persons = None if whose is None else numbered(person_digests(raw, whose, kept, strict=person_column is not None))
+    return Table(block.rows, tuple(map(str, ids)), kept, tuple(notes), persons)
+
+
+def person_digests(raw: Raw, column: str, kept: IntArray, *, strict: bool, first: int = 0) -> NDArray[np.uint64]:
+    """Of every row that is kept, a digest of what the column calls its person; `strict`: each must be called so."""
+    values = listed(raw.columns[column])
+    chosen = [values[row] for row in kept.tolist()]
+    nobody = [row for row, value in zip(kept.tolist(), chosen, strict=True) if is_missing(value)] if strict else []
+    if nobody:
+        raise BadRows(
+            f"Column {column!r}, {place(first + nobody[0])} says nobody, but it is to say whose every row is; fill it "
+            "in, or leave the row out."
+        )
+    return by_value(person_digest, chosen, np.uint64)
+
+
+def person_digest(value: Any) -> int:
+    """The same for one person whether her number stands there as text, as a whole number or with a decimal point."""
+    name = str(value).strip().removesuffix(".0")
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def numbered(digests: NDArray[np.uint64]) -> People:
+    """The people of rows, by the digests of their names."""
+    each, number = np.unique(digests, return_inverse=True)
+    return People(number.astype(np.int64), each)
+
+
+def encoded(raw: Raw, columns: Sequence[Column], *, drop: bool, first: int = 0) -> Encoded:
+    """A block as numbers; its first row stands at `first` in the file."""
+    cells = [Cells.of(raw.columns[column.name], column) for column in columns]
+    gaps = [own.gaps for own in cells]
+    missing = np.logical_or.reduce(gaps) if gaps else np.zeros(raw.n_rows, dtype=bool)
+    if missing.any() and not drop:
+        row = int(missing.argmax())
+        name = next(own.column.name for own in cells if own.gaps[row])
+        raise BadRows(
+            f"Column {name!r}, {place(first + row)} has no value; fill it in, or agree in {FILE} on what to do: "
+            f'`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it.'
+        )
+    kept = np.flatnonzero(~missing)
+    rows = np.ascontiguousarray(np.hstack([own.features(kept, first) for own in cells]))
+    return Encoded(rows, missing, {own.column.name: own.numbers for own in cells if own.column.kind == "number"})
+
+
+def refuse_no_rows(n_rows: int) -> None:
+    """Refuse a table without any."""
+    if not n_rows:
+        raise BadRows("There are no rows, or none without missing values.")
+
+
+def check_names(
+    there: Collection[str], names: Sequence[str], id_column: str | None, person_column: str | None = None
+) -> None:
+    """All columns must be there."""
+    if person_column is not None and person_column not in there:
+        raise BadRows(
+            f"There is no column {person_column!r}, which is to say whose a row is; the file has "
+            f"{', '.join(map(repr, there))}. Rename the one that is meant, or name another as `person` in policy.toml."
+        )
+    for name in [*names, *([id_column] if id_column else [])]:
+        if name not in there:
+            raise BadRows(
+                f"There is no column {name!r}; the file has {', '.join(map(repr, there))}. "
+                f"Rename the one that is meant, or agree on other columns in {FILE}."
+            )
+    if person_column in names:
+        raise BadSettings(f"Column {person_column!r} says whose a row is, so it cannot be learned from.")
+    if id_column in names:
+        raise BadSettings(
+            f"Column {id_column!r} tells rows apart, so it cannot be learned from; take it out of {FILE}."
+        )
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column of a block, as it stands in the file."""
+
+    column: Column
+    values: Sequence[Any]
+    absent: NDArray[np.bool_]  # where there is no value
+    numbers: FloatArray  # if it is a column of numbers: not a number where there is none
+
+    @classmethod
+    def of(cls, values: Values, column: Column) -> "Cells":
+        """What stands there, looked at once."""
+        numbers = to_numbers(values) if column.kind == "number" else np.empty(0)
+        values = listed(values)
+        if column.kind == "number":
+            absent = np.isnan(numbers)
+            absent[absent] = [is_missing(values[row]) for row in np.flatnonzero(absent).tolist()]
+        else:
+            # A category may well be called "none" or "?".
+            absent = by_value(lambda value: is_missing(value) and str(value) not in column.categories, values, bool)
+        return cls(column, values, absent, numbers)
+
+    @property
+    def gaps(self) -> NDArray[np.bool_]:
+        """Where values are missing for which nothing was agreed to stand."""
+        return self.absent if self.column.fill is None else np.zeros_like(self.absent)
+
+    def chosen(self, row: int) -> Any:
+        """The value of a row, or what stands for it."""
+        return self.column.fill if self.absent[row] and self.column.fill is not None else self.values[row]
+
+    def features(self, kept: IntArray, first: int) -> FloatArray:
+        """As one or more features."""
+        if self.column.kind == "number":
+            return checked_range(self.checked_numbers(kept, first), self.column, kept + first)[:, None]
+        values = [self.chosen(row) for row in kept.tolist()]
+        if self.column.kind == "boolean":
+            return self.checked(by_value(yes_or_no, values, float), values, kept + first)[:, None]
+        places = {category: float(place) for place, category in enumerate(self.column.categories)}
+        found = by_value(lambda value: places.get(str(value).strip(), math.nan), values, float)
+        return np.eye(len(places))[self.checked(found, values, kept + first).astype(np.int64)]
+
+    def checked_numbers(self, kept: IntArray, first: int) -> FloatArray:
+        """Numbers, or the sentence on the first that is none."""
+        numbers = np.where(self.absent, to_number(self.column.fill), self.numbers)[kept]
+        bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_TOLD))
+        if len(bad):
+            row = int(kept[bad[0]])
+            value = self.chosen(row)
+            raise BadRows(f"Column {self.column.name!r}, {place(first + row)} holds {shown(value)}, {fault_of(value)}.")
+        return numbers
+
+    def checked(self, found: FloatArray, values: Sequence[Any], places: IntArray) -> FloatArray:
+        """What was found for every value, or the sentence on the first that nothing was found for."""
+        for own in np.flatnonzero(np.isnan(found))[:1]:
+            where = f"Column {self.column.name!r}, {place(places[own])} holds {shown(values[own])}, which is"
+            if self.column.kind == "boolean":
+                raise BadRows(f"{where} neither yes nor no; write true or false, yes or no, 1 or 0.")
+            some = ", ".join(self.column.categories[:10]) + (", ..." if len(self.column.categories) > 10 else "")
+            raise BadRows(f"{where} none of the agreed categories ({some}); correct it, or agree on it in {FILE}.")
+        return found
+
+
+def by_value(of: Callable[[Any], Any], values: Sequence[Any], kind: type) -> NDArray[Any]:
+    """What comes out for every value; worked out once for those that are the same."""
+    try:
+        known = {value: of(value) for value in set(values)}
+    except TypeError:  # Parquet may hold lists, which cannot be looked up
+        return np.array([of(value) for value in values], dtype=kind)
+    return np.fromiter(map(known.__getitem__, values), kind, len(values))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether there is no value."""
+    if isinstance(value, str):
+        return value.strip().lower() in MISSING
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def to_numbers(values: Values) -> FloatArray:
+    """Numbers, or not a number where there is none."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64)
+    try:
+        return np.fromiter(map(float, values), np.float64, len(values))
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter(map(to_number, values), np.float64, len(values))
+
+
+def to_number(value: Any) -> float:
+    """A number, or not a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def fault_of(value: Any) -> str:
+    """What is wrong with a value that should be a number, and what to do."""
+    text = str(value).strip()
+    if not np.isnan(to_number(text)):
+        return "which is too large or endless; correct it, or leave the row out"
+    if not np.isnan(to_number(text.replace(",", "."))) or not np.isnan(to_number(text.replace(",", ""))):
+        return "which is not a number; write decimals with a point and numbers without thousands separators"
+    if match := re.match(r"[-+]?\d+([.,]\d+)?(?=\s*[^\d\s.,])", text):
+        return f"which is not a number; leave what stands behind {match[0]!r} out of the cells (units go into {FILE})"
+    return f"which is not a number; make the column boolean or a category in {FILE}, or leave it out"
+
+
+def place(row: int) -> str:
+    """Where a row stands, counted from 1; the header is none."""
+    return f"row {row + 1} below the header"
+
+
+def checked_range(numbers: FloatArray, column: Column, places: IntArray) -> FloatArray:
+    """Numbers, if they lie in the agreed range."""
+    low, high = column.limits
+    outside = np.flatnonzero((numbers < low) | (numbers > high))
+    if len(outside):
+        raise BadRows(
+            f"Column {column.name!r}, {place(places[outside[0]])} holds {numbers[outside[0]]:g}, outside of the agreed "
+            f"range from {low:g} to {high:g}; correct it, or agree on a wider range in {FILE}."
+        )
+    return numbers
+
+
+def yes_or_no(value: Any) -> float:
+    """One or zero; not a number if it is neither."""
+    text = str(value).strip().lower().removesuffix(".0")
+    return 1.0 if text in YES else 0.0 if text in NO else math.nan
+
+
+def shown(value: Any) -> str:
+    """A value in a sentence, not too long."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

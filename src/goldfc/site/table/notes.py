@@ -1,0 +1,90 @@
+"""What is no error in a table, but should be known: found while its blocks go by."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldfc._types import FloatArray
+from goldfc.message.columns import Column
+
+LIKE_AN_ID = re.compile(r"(^|[^a-z])(id|nr|no|number|case|patient|fall)([^a-z]|$)")
+# Beyond this, numbers that are not whole look as if they were.
+LARGEST_WHOLE = 1e15
+
+
+class Numbering:
+    """Whether a column numbers the rows: whole numbers, all different, in order, or called so."""
+
+    def __init__(self, name: str) -> None:
+        self.called_so = LIKE_AN_ID.search(name.lower()) is not None
+        self.rows = 0
+        self.last = np.empty(0)
+        self.whole = self.rising = self.falling = self.different = True
+
+    def add(self, numbers: FloatArray) -> None:
+        """The next numbers; not a number where there is none."""
+        few = numbers[np.abs(numbers) < LARGEST_WHOLE]
+        self.whole = self.whole and bool((few == np.trunc(few)).all())
+        self.rows += len(numbers)
+        if not self.whole:
+            return
+        steps = np.diff(np.concatenate([self.last, numbers]))
+        self.last = numbers[-1:] if len(numbers) else self.last
+        self.rising, self.falling = self.rising and bool((steps > 0).all()), self.falling and bool((steps < 0).all())
+        if self.called_so and self.different and not (self.rising or self.falling):
+            # Within a block: to compare all rows would take all of them in memory.
+            self.different = len(np.unique(numbers, equal_nan=False)) == len(numbers)
+
+    @property
+    def looks_like_an_id(self) -> bool:
+        """By all that went by."""
+        return self.rows >= 2 and self.whole and (self.rising or self.falling or (self.called_so and self.different))
+
+
+class Seen:
+    """What was seen of a table so far."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = columns
+        self.rows = self.dropped = 0
+        features = sum(column.features for column in columns)
+        self.low, self.high = np.full(features, np.inf), np.full(features, -np.inf)
+        self.numberings = {column.name: Numbering(column.name) for column in columns if column.kind == "number"}
+
+    def add(self, rows: FloatArray, missing: NDArray[np.bool_], numbers: Mapping[str, FloatArray]) -> None:
+        """A block: its rows, which of all it had are left out, and its columns of numbers as they were."""
+        self.rows += len(rows)
+        self.dropped += int(missing.sum())
+        if len(rows):
+            self.low = np.minimum(self.low, rows.min(axis=0))
+            self.high = np.maximum(self.high, rows.max(axis=0))
+        for name, own in numbers.items():
+            self.numberings[name].add(own)
+
+    def notes(
+        self, names: Collection[str], id_column: str | None, *, ids_twice: bool = False, twins: int = 0
+    ) -> Iterator[str]:
+        """Sentences, at the end."""
+        used = {column.name for column in self.columns} | {id_column}
+        if unused := [name for name in names if name not in used]:
+            yield f"Not used, and not in the message: {', '.join(map(repr, unused))}."
+        if self.dropped:
+            yield f"{self.dropped} rows with missing values are left out."
+        features = [name for column in self.columns for name in column.feature_names]
+        for name, low, high in zip(features, self.low, self.high, strict=True):
+            if low == high:
+                yield (
+                    f"{name!r} is {low:g} in all rows: here it tells nothing apart. Leave it out if it is so "
+                    "everywhere."
+                )
+        for name, numbering in self.numberings.items():
+            if numbering.looks_like_an_id:
+                yield f"Column {name!r} looks like an id. If it is, keep it out: --id-column {name}."
+        if ids_twice:
+            yield f"Values of {id_column!r} are there more than once: labels will be hard to join."
+        if twins:
+            yield f"{twins} rows are the same as an earlier one; all of them count."
+        if len(features) == 1:
+            yield "There is one column only: clusters will be stretches of it."
