@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Less than a minute on two busy cores.
 FAST := $(addprefix tests/,test_drawings.py test_equations.py learning/test_moments.py learning/test_ward.py \
 	learning/test_micro_clusters.py learning/paper/test_blocks.py learning/paper/test_compilation.py \
-	protocol/test_message.py protocol/test_agreement.py protocol/test_rows.py)
+	message/test_message.py test_agreement.py learning/test_rows.py)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test test-fast check format bench bench-speed fuzz clean

@@ -11,7 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 # They start many processes each, so they run one after the other, on one of the workers.
 LIVE = (
-    *(f"flower/test_{name}.py" for name in ("faults", "offline", "paper_splits", "processes")),
+    *(f"transport/flower/test_{name}.py" for name in ("faults", "offline", "paper_splits", "processes")),
     "bench/test_rivals.py",
     "tests/test_ray.py",
 )

@@ -13,8 +13,6 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 from flwr.app import Context, RecordDict
 
-from flower.fake import FakeGrid, Node
-from flower.loopback import RAY
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
 from goldfc.message.message import Message
@@ -24,6 +22,8 @@ from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import split_of
 from goldfc_bench.flower import rivals
 from goldfc_bench.methods import method_named
+from transport.flower.fake import FakeGrid, Node
+from transport.flower.loopback import RAY
 
 SEED, CLUSTERS = 3, 3
 

@@ -14,8 +14,6 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 from flwr.app import ConfigRecord, Context, Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
 
-from flower.fake import FakeGrid, Node, error, real, records, silent
-from flower.loopback import write_site
 from goldfc.agreement import Agreement, Limits, ListedSite
 from goldfc.cli import main
 from goldfc.errors import AuditRefused, BadMessage, BadSettings, GoldError, TooFewSites
@@ -29,6 +27,8 @@ from goldfc.transport.flower.job import Job, Status
 from goldfc.transport.flower.records import SENTENCES, fingerprint
 from goldfc.transport.flower.server_app import run_job
 from sites import NAMES, Keys, agreement, bodies, write_agreement, write_policy
+from transport.flower.fake import FakeGrid, Node, error, real, records, silent
+from transport.flower.loopback import write_site
 
 TWO = {"least_sites": 2}
 WHAT = agreement(limits=TWO)

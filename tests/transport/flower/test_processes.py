@@ -14,8 +14,6 @@ import pytest
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from flower.loopback import CONNECTION, GOLDFC, RAY, Loopback, running, until, write_site
-from flower.tls import write_certificates, write_node_key
 from goldfc.agreement import Agreement
 from goldfc.message.summary import Summary
 from goldfc.message.wire import encode
@@ -25,6 +23,8 @@ from goldfc.site.table.cells import as_table, read_raw
 from goldfc.transport.flower.job import Status
 from goldfc.transport.flower.records import SENTENCES
 from sites import Keys, agreement, write_agreement, write_policy
+from transport.flower.loopback import CONNECTION, GOLDFC, RAY, Loopback, running, until, write_site
+from transport.flower.tls import write_certificates, write_node_key
 
 HONEST = ("east", "north", "south")
 

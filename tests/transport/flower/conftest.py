@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flower.loopback import Loopback
+from transport.flower.loopback import Loopback
 
 MOST_LINES = 40
 

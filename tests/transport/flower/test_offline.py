@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LOOPBACK_ONLY = ["unshare", "--net", "sh", "-c"]
 
 
@@ -25,7 +25,8 @@ def has_namespaces() -> bool:
 
 @pytest.mark.skipif(not has_namespaces(), reason="network namespaces are not to be had here")
 def test_a_whole_round_needs_no_network_but_loopback(tmp_path: Path) -> None:
-    test = "tests/flower/test_processes.py::test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file"
+    file = Path(__file__).with_name("test_processes.py")
+    test = f"{file}::test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file"
     options = f"-q -n0 -p no:cacheprovider --basetemp {shlex.quote(str(tmp_path / 'inside'))}"
     command = f"ip link set lo up && exec {shlex.quote(sys.executable)} -m pytest {options} {test}"
     done = subprocess.run([*LOOPBACK_ONLY, command], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603

@@ -18,7 +18,7 @@ from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS, Layou
 from goldfc.message.columns import Column, Terms
 from goldfc.message.task import Part, Task
 from goldfc.randomness import generator
-from goldfc.server import fuse as server_module
+from goldfc.server import one_shot as server_module
 from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_of
 from goldfc.server.one_shot import pool as pool_of
 from goldfc.site.label import is_far, predict

@@ -11,12 +11,12 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from flower.fake import real
-from flower.loopback import write_site
 from goldfc.agreement import Agreement
 from goldfc.site import audit
 from goldfc.transport.flower.records import SENTENCES, fingerprint
 from sites import agreement, rows_of, write_agreement, write_policy
+from transport.flower.fake import real
+from transport.flower.loopback import write_site
 
 WHAT = agreement()
 

@@ -11,12 +11,12 @@ import pytest
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from flower.loopback import CONNECTION, GOLDFC, Loopback, commands_of, running, until, write_site
-from flower.tls import write_certificates
 from goldfc.agreement import Agreement
 from goldfc.errors import BadSettings
 from goldfc.transport.flower.job import Job, Status
 from sites import agreement, write_agreement
+from transport.flower.loopback import CONNECTION, GOLDFC, Loopback, commands_of, running, until, write_site
+from transport.flower.tls import write_certificates
 
 NAMES = ("centre", "east", "north", "south", "west")
 

@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from flower.loopback import CONNECTION, GOLDFC, Loopback, running
 from goldfc.agreement import Agreement
 from goldfc.message.columns import Column
 from goldfc.message.wire import encode
@@ -24,6 +23,7 @@ from goldfc.transport.flower.kit import write_kit
 from goldfc_bench.cases import split_of
 from needs import needs_splits
 from sites import write_agreement, write_policy
+from transport.flower.loopback import CONNECTION, GOLDFC, Loopback, running
 
 CLUSTERS = {"EC": 8, "US": 4}
 NAMES = tuple(f"site-{number}" for number in range(8))

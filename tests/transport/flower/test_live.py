@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from flower.loopback import write_site
 from goldfc.cli import live, main
 from goldfc.errors import GoldError
 from goldfc.transport.flower.job import Job, Status, Trouble
 from goldfc.transport.flower.kit import QUIET
 from sites import Keys, agreement, write_agreement
+from transport.flower.loopback import write_site
 
 DONE = Status(
     state="done",
