@@ -14,7 +14,8 @@ from goldfc.agreement import read_agreement
 from goldfc.cli import main
 from goldfc.message.wire import decode
 from goldfc.site.label import is_far
-from goldfc.site.table.cells import as_table, read_raw
+from goldfc.site.table.cells import as_table
+from goldfc.site.table.readers import read_raw
 from pages import text_of
 from sites import write_policy
 

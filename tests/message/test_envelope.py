@@ -120,7 +120,7 @@ def test_a_sender_whose_key_nobody_knows_is_refused_by_name() -> None:
     sites = (ListedSite(name="ward-a", key=SITE.public.text), ListedSite(name="ward-b", key=STRANGER.public.text))
     agreement = Agreement(federation="heart", server=Server(key=SERVER.public.text), sites=sites, columns=TERMS.columns)
     unknown = seal(BODY, changed(site="ward-c"), PrivateKey.new(), SERVER.public)
-    with pytest.raises(BadMessage, match=r"ListedSite 'ward-c' is not among the sites .*, so its key is not known"):
+    with pytest.raises(BadMessage, match=r"Site 'ward-c' is not among the sites .*, so its key is not known"):
         agreement.key_of(read_cover(unknown)[0].site)
     assert unseal(SEALED, UP, agreement.key_of("ward-a"), SERVER) == BODY
     with pytest.raises(BadMessage, match="is not signed with the key that is known of 'ward-a'"):

@@ -963,7 +963,7 @@ PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
         f"{NO_JSON} .*a key is there twice",
     ),
     "a fact twice, once escaped": (
-        lambda: with_inner(lambda text: text.replace('"site":', '"\\u0063lient":"ward-b","site":')),
+        lambda: with_inner(lambda text: text.replace('"site":', '"\\u0073ite":"ward-b","site":')),
         f"{NO_JSON} .*a key is there twice",
     ),
     "an unknown fact": (
@@ -1024,7 +1024,7 @@ PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
         "must be printable|unable to parse",
     ),
     "half a character as a key": (
-        lambda: with_inner(lambda text: text.replace('{"site"', '{"\\ud800":1,"site"')),
+        lambda: with_inner(lambda text: text.replace('"site"', '"\\ud800":1,"site"', 1)),
         "its header is not as it should be",
     ),
     "half a character as a filling": (

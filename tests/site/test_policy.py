@@ -15,7 +15,8 @@ from goldfc.server.one_shot import fusion_of
 from goldfc.site.policy import MOST_BYTES, Policy, parse_policy, read_policy
 from goldfc.site.send import draft_summary, send
 from goldfc.site.summarize import summarize
-from goldfc.site.table.cells import Raw, Table, as_table, person_digests, read_raw
+from goldfc.site.table.cells import Table, as_table, person_digests
+from goldfc.site.table.readers import Raw, read_raw
 from goldfc.site.table.table import open_table
 from sites import agreement, rows_of, write_agreement, write_policy
 

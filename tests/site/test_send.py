@@ -20,7 +20,8 @@ from goldfc.site.label import is_far
 from goldfc.site.labels import LABEL_COLUMNS, Labels, label_table, lines_text, write_labels
 from goldfc.site.seals import check_unsigned, remember, remembered
 from goldfc.site.send import draft_summary, open_model, send
-from goldfc.site.table.cells import Table, as_table, read_raw
+from goldfc.site.table.cells import Table, as_table
+from goldfc.site.table.readers import read_raw
 from goldfc.site.table.scratch import Scratch
 from sites import NAMES, Keys, agreement, rows_of
 

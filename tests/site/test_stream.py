@@ -385,7 +385,7 @@ def test_a_disk_that_is_too_small_is_told_beforehand(tmp_path: Path, monkeypatch
 SLEEPS = """
 import sys, time
 from pathlib import Path
-from goldfc.byfile import stream
+from goldfc.site.table import table as stream
 from goldfc.message.columns import Column
 stream.LARGEST_IN_MEMORY = 10
 with stream.open_table(Path(sys.argv[1]), [Column(name="age")]) as table:
@@ -405,7 +405,7 @@ def test_a_process_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
 
 SUMMARIZES = """
 import sys
-from goldfc.byfile import stream
+from goldfc.site.table import table as stream
 from goldfc.cli import main
 stream.LARGEST_IN_MEMORY = 10**6
 try:

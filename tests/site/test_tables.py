@@ -8,7 +8,8 @@ import pytest
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import Column
 from goldfc.site.init import guess_columns
-from goldfc.site.table.cells import as_table, read_raw
+from goldfc.site.table.cells import as_table
+from goldfc.site.table.readers import read_raw
 
 AGE = Column(name="age", unit="years", range=(0.0, 120.0))
 SMOKER = Column(name="smoker", kind="boolean")

@@ -16,7 +16,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from goldfc.cli.shared import console, main, printable, progress_bar
-from goldfc.server.one_shot import fusion_of
 
 if TYPE_CHECKING:
     from goldfc.agreement import Agreement
@@ -69,7 +68,8 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
     from goldfc.files import write_durably
     from goldfc.message.columns import Column
     from goldfc.site.init import agreement_text, guess_columns, looks_like_an_id
-    from goldfc.site.table.cells import check_names, read_raw
+    from goldfc.site.table.cells import check_names
+    from goldfc.site.table.readers import read_raw
 
     wanted = [part.strip() for part in columns.split(",")] if columns else []
     if data is None and not wanted:
@@ -545,6 +545,7 @@ def leave_each_out(summaries: "Sequence[Summary]", model: "Model", agreement: "A
     """How the result changes without each of them; nothing where that would take long."""
     from goldfc.randomness import generator
     from goldfc.server.influence import leave_one_out
+    from goldfc.server.one_shot import fusion_of
 
     if not 3 <= len(summaries) <= MOST_LEFT_OUT or len(summaries) != len(model.sites):
         return []

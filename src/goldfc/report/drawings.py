@@ -111,7 +111,7 @@ class Tree:
 
 def templates(*packages: str) -> Environment:
     """The pages of some packages, which may use what all pages share; names in them are strangers' and are escaped."""
-    loaders = [PackageLoader(package) for package in (*packages, "goldfc")]
+    loaders = [PackageLoader(package) for package in (*packages, "goldfc.report")]
     environment = Environment(loader=ChoiceLoader(loaders), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.globals |= {"colour": colour, "ink": ink, "version": version("goldfc")}
     return environment

@@ -52,7 +52,7 @@ def server_key(agreement: Agreement, key: PrivateKey | None) -> PrivateKey | Non
     if key is not None and agreement.server.key != key.public.text:
         raise BadSettings(f"This is not the server's key in {FILE}.")
     if agreement.sealed and key is None:
-        raise BadSettings("Messages are sealed: it takes the server's private key to open them (--key).")
+        raise BadSettings("Messages are sealed: name the server's private key with --key.")
     return key
 
 

@@ -137,7 +137,7 @@ WORK = """
 import os, sys
 from pathlib import Path
 from types import SimpleNamespace
-from goldfc.flower import site_app
+from goldfc.transport.flower import site_app
 from goldfc.transport.flower.records import fingerprint
 
 def summarized(folder):
@@ -195,8 +195,8 @@ if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE: what MemoryDenyWrite
     sys.exit(77)
 import numpy as np
 import goldfc.transport.flower.site_app
-from goldfc import OneShot, label, summarize, fuse
-way = OneShot(smallest=5, rows_each=8, starts=2)
+from goldfc import OneShot, Task, label, summarize, fuse
+way = OneShot(Task(smallest=5, rows_each=8), starts=2)
 rows = np.random.default_rng(0).normal(size=(400, 4))
 sent = [summarize(rows[n::2], "ab"[n], way.task)[0] for n in range(2)]
 label(rows, fuse(sent, 2, way, np.random.default_rng(0)))

@@ -18,7 +18,8 @@ from goldfc.server.round import fuse_admitted
 from goldfc.site.audit import WARNINGS
 from goldfc.site.labels import header_text, label_table, lines_text
 from goldfc.site.send import draft_summary
-from goldfc.site.table.cells import as_table, read_raw
+from goldfc.site.table.cells import as_table
+from goldfc.site.table.readers import read_raw
 from goldfc.transport.flower.kit import write_kit
 from goldfc_bench.cases import split_of
 from needs import needs_splits

@@ -15,7 +15,8 @@ from goldfc.site.init import agreement_text
 from goldfc.site.labels import label_table
 from goldfc.site.policy import POLICY
 from goldfc.site.send import draft_summary, send
-from goldfc.site.table.cells import as_table, read_raw
+from goldfc.site.table.cells import as_table
+from goldfc.site.table.readers import read_raw
 from goldfc.transport.flower.job import Job, Status
 from goldfc.transport.flower.simulate import simulate
 

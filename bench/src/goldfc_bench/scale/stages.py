@@ -15,6 +15,7 @@ from goldfc.demo.data import Split, sites_of
 from goldfc.learning import consensus, judge, k_means, mixture
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server
+from goldfc.site import participant
 from goldfc.site import summarize as site
 from goldfc.transport.local import LocalPort
 from goldfc_bench.methods.oneshot import OneShotMethod
@@ -63,7 +64,7 @@ PROBES = (
     Probe(None, consensus, "embed", needs.of_embedding),
     Probe("describing clusters", server, "describe"),
     Probe("describing clusters", server, "reach_of"),
-    Probe("labelling", site, "label", needs.of_labelling),
+    Probe("labelling", participant, "label", needs.of_labelling),
 )
 STAGES = (*dict.fromkeys(probe.stage for probe in PROBES if probe.stage), ELSE)
 

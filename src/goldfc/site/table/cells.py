@@ -17,23 +17,8 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import FILE
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import LARGEST_TOLD, Column
-from goldfc.site.init import guess_columns
 from goldfc.site.table.notes import Seen
-from goldfc.site.table.readers import Raw, Values, listed, read_raw
-
-__all__ = [
-    "Encoded",
-    "People",
-    "Raw",
-    "Table",
-    "as_table",
-    "check_names",
-    "encoded",
-    "guess_columns",
-    "numbered",
-    "person_digests",
-    "read_raw",
-]
+from goldfc.site.table.readers import Raw, Values, listed
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
