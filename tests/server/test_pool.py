@@ -19,7 +19,7 @@ from goldfc.message.columns import Column, Terms
 from goldfc.message.task import Part, Task
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server_module
-from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_of
+from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_in
 from goldfc.server.one_shot import pool as pool_of
 from goldfc.site.label import is_far, predict
 from strategies import blobs, micro_clusters, same_partition, seeds
@@ -190,18 +190,18 @@ def test_the_spread_that_follows_from_moments_is_that_of_the_rows(n_rows: int) -
     X, _ = blobs(3, n_rows, 3, seed=1)
     plain = summarize(X, "a", OneShot().task)[0]
     assert plain.shape is not None
-    exact = spread_of(replace(plain, shape=None))
+    exact = spread_in(replace(plain, shape=None))
     assert exact is not None
     np.testing.assert_allclose(exact, np.diagonal(plain.shape), rtol=1e-6)
     level = summarize(X, "a", OneShot(Task(smallest=5, rows_each=8)).task)[0]
     assert level.shape is not None
-    rounded = spread_of(replace(level, shape=None))
+    rounded = spread_in(replace(level, shape=None))
     assert rounded is not None
     # Against the spread of all rows, in steps of which everything is rounded.
     assert (np.abs(rounded - np.diagonal(level.shape)) <= 0.05 * X.var(axis=0)).all()
     assert (rounded >= 0.0).all()
-    assert spread_of(replace(level, shape=None, moments=None)) is None
-    assert spread_of(replace(level, shape=None, mass=None)) is None
+    assert spread_in(replace(level, shape=None, moments=None)) is None
+    assert spread_in(replace(level, shape=None, mass=None)) is None
 
 
 # --- mixed tables ----------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from goldfc.message.message import Message
     from goldfc.message.model import Model
     from goldfc.message.summary import Summary
-    from goldfc.server.folder import Event, Folder, Status
+    from goldfc.server.folder import Event, Folder, FolderStatus
     from goldfc.server.influence import LeftOut
     from goldfc.site.audit import Audit
     from goldfc.site.ledger import Ledger
@@ -747,7 +747,7 @@ def show_lines(lines: Sequence[tuple[str, str]], title: str | None = None) -> No
     console.print(table)
 
 
-def show_status(status: "Status") -> None:
+def show_status(status: "FolderStatus") -> None:
     """Who is in, and who is missing."""
     say(f"In: {', '.join(status.accepted) or 'nobody yet'}.")
     if status.missing:

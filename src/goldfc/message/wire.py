@@ -102,7 +102,7 @@ def decode(body: bytes, source: str = "the message") -> Message:
     with naming(source):
         if len(body) > MOST_BYTES:
             raise BadMessage(f"it has {len(body)} bytes, and {MOST_BYTES} are the limit")
-        facts, tensors = read_header(body)
+        facts, tensors = read_facts(body)
         facts = checked_facts(facts)
         check_tensors(facts["kind"], tensors)
         arrays = read_arrays(body)
@@ -123,7 +123,7 @@ def naming(source: str) -> Iterator[None]:
         raise BadMessage(f"{shown(source)}: {error}".rstrip(".") + ".") from error.__cause__
 
 
-def read_header(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_facts(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facts, and what is said of the arrays, both as they stand there."""
     if not body:
         raise BadMessage("the file is empty")

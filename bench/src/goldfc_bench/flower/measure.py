@@ -18,7 +18,7 @@ from goldfc.site.send import draft_summary, send
 from goldfc.site.table.cells import as_table
 from goldfc.site.table.readers import read_raw
 from goldfc.transport.flower.job import Job, Status
-from goldfc.transport.flower.simulate import simulate
+from goldfc.transport.flower.simulate import simulate_round
 
 CLUSTERS = 5
 
@@ -41,7 +41,7 @@ def measure(folder: Path, n_nodes: int, n_rows: int = 100) -> Iterator[str]:
         tables=tables,
     )
     job.write(job.file)
-    simulate(job)
+    simulate_round(job)
     end = time.perf_counter()
     status = Status.read(out / "status.json")
     same = (out / "global.model").read_bytes() == alone
