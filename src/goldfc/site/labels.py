@@ -1,4 +1,4 @@
-"""TODO."""
+"""Labels as a file: one line for every row, for the owner of the table alone."""
 
 import csv
 import math
