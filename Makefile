@@ -57,6 +57,9 @@ format: $(READY)
 	$(BIN)/python tools/equations.py
 	$(BIN)/python tools/results.py
 
+# The data of the experiments, if they lie beside the checkout; empty is as good as not set.
+bench bench-speed: export GOLDFC_DATA ?= $(wildcard $(CURDIR)/../shared/data)
+
 bench: $(READY)
 	$(BIN)/goldfc-bench paper --seeds 10 --out benchmarks
 	$(BIN)/goldfc-bench shapes --draws 3 --out benchmarks

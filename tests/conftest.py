@@ -1,7 +1,9 @@
 """For all tests: one thread for BLAS and OpenMP, as the runner has it; they run side by side, but for the live ones."""
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sklearn.cluster  # noqa: F401 (its thread pools must be loaded before they can be limited)
@@ -15,6 +17,11 @@ LIVE = (
     "bench/test_rivals.py",
     "tests/test_ray.py",
 )
+
+
+# The data of the experiments may lie beside the checkout; before any test asks where they are.
+if (DATA := Path(__file__).parents[2] / "shared" / "data").is_dir():
+    os.environ.setdefault("GOLDFC_DATA", str(DATA))
 
 
 class OneLiveAtATime(LoadScopeScheduling):  # type: ignore[misc] # it has no types

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from goldfc_bench.paper import EVALUATIONS, Cell, Figure, agreement, as_markdown, compare, paper_figures
+from goldfc_bench.rows import Status
 from goldfc_bench.run import Job, Rows, Run, run_jobs
 from needs import needs_splits
 
 
-def make_run(seed: int, score: float, status: str = "done") -> Run:
+def make_run(seed: int, score: float, status: Status = "done") -> Run:
     scores = {(evaluation, index): score for evaluation, indices in EVALUATIONS.items() for index in indices}
     return Run(
         dataset="EC",

@@ -15,11 +15,13 @@ from click.testing import CliRunner
 
 from goldfc_bench.cli import main
 from goldfc_bench.errors import DataNotFound
+from goldfc_bench.experiments import degree_of
 from goldfc_bench.paper import EVALUATIONS, paper_figures
 from goldfc_bench.report import write_report
 from goldfc_bench.report.figures import LABEL_GAP, STYLES, Curve, Heat, draw_heat, draw_lines, draw_times, spread
 from goldfc_bench.report.parts import Table
 from goldfc_bench.report.ranks import best_and_second, growth_exponent, mean_ranks, sign_against
+from goldfc_bench.report.sections import degree
 from goldfc_bench.report.sections.ablation import paper_ablation, wins_of_both
 from goldfc_bench.report.sections.degree import degrees_of
 from goldfc_bench.report.sections.granularity import levels_of
@@ -46,6 +48,7 @@ from goldfc_bench.report.tables import (
     ranges,
     seconds_of,
 )
+from goldfc_bench.rows import Status
 from goldfc_bench.run import Rows, Run
 
 TWELVE = (*NINE, OURS, *RIVALS)
@@ -58,7 +61,7 @@ def make_run(dataset: str = "EC", method: str = "GOLD", seed: int = 0, score: fl
     return replace(run, **changes)
 
 
-def failed(run: Run, reason: str = "not done within 60 s", status: str = "timeout") -> Run:
+def failed(run: Run, reason: str = "not done within 60 s", status: Status = "timeout") -> Run:
     nothing = {key: np.nan if key[1] in ("SC", "CH") else 0.0 for key in run.scores}
     return replace(run, status=status, reason=reason, scores=nothing, details={})
 
@@ -82,7 +85,7 @@ def level_rows() -> Iterator[Run]:
                     "EC", "GOLD ablated", seed, 0.4 + 0.1 * seed, settings=settings, details={"levels": levels}
                 )
                 lacking = which == "without" and level > len(levels)
-                yield failed(run, f"There is no level {level} to leave out.", "failed") if lacking else run
+                yield failed(run, f"There is no level {level} to leave out.", "skipped") if lacking else run
 
 
 def unknown_rows() -> Iterator[Run]:
@@ -349,7 +352,7 @@ def test_lambdas_are_computed_once_and_kept(tmp_path: Path, monkeypatch: pytest.
         asked.append((dataset, split))
         return 0.25
 
-    monkeypatch.setattr("goldfc_bench.report.sections.degree.degree_of", slow)
+    monkeypatch.setattr(degree, degree_of.__name__, slow)
     runs = [make_run(split="non-icd-8-1"), make_run(split="non-icd-8-1", seed=1)]
     for _ in range(2):
         assert degrees_of(runs, tmp_path / "degrees.json") == {("EC", "non-icd-8-1"): 0.25}

@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import goldfc
 from goldfc.errors import BadSettings
 from goldfc_bench.cases import dataset_of, split_of
 from goldfc_bench.errors import DataNotFound
 from goldfc_bench.methods import method_named
-from goldfc_bench.run import Job, Rows, Run, run_job, run_jobs
+from goldfc_bench.run import Job, Rows, Run, code_of, run_job, run_jobs
 
 SLOW_METHOD = '''
 """A method that takes its time, and one that breaks."""
@@ -110,12 +109,15 @@ def test_rows_that_are_there_are_not_made_again_and_others_are_kept(tmp_path: Pa
     assert [run.dataset for run in rows.read()] == ["another"] + ["iris"] * 4
 
 
-def test_rows_of_another_version_are_made_anew(tmp_path: Path, own_method: str) -> None:
+def test_rows_of_other_code_are_made_anew(tmp_path: Path, own_method: str) -> None:
     rows = Rows(tmp_path / "rows.jsonl")
-    jobs = [Job("iris", "even-2", own_method, 0)]
+    jobs = [Job("iris", "even-2", own_method, seed) for seed in range(3)]
     run_jobs(jobs, rows, 1, lambda _: None)
-    rows.rewrite([replace(run, version="0.0.0") for run in rows.read()])
-    assert [run.version for run in run_jobs(jobs, rows, 1, lambda _: None)] == [goldfc.__version__]
+    codes = ["", "of older code", code_of(own_method)]
+    rows.rewrite([replace(run, reason="from before", code=code) for run, code in zip(rows.read(), codes, strict=True)])
+    runs = run_jobs(jobs, rows, 1, lambda _: None)
+    assert [run.reason for run in runs] == ["", "", "from before"]
+    assert {run.code for run in rows.read()} == {code_of(own_method)}
 
 
 def test_what_took_too_long_is_not_tried_with_a_larger_size(tmp_path: Path, own_method: str) -> None:
@@ -124,8 +126,9 @@ def test_what_took_too_long_is_not_tried_with_a_larger_size(tmp_path: Path, own_
     rows = Rows(tmp_path / "rows.jsonl")
     run_jobs(jobs[:2], rows, 1, lambda _: None)  # as if killed after the second
     runs = run_jobs(jobs, rows, 1, lambda _: None)
-    assert [run.status for run in runs] == ["done", "timeout", "timeout"]
-    assert runs[2].reason == "not tried: not done within 0.3 s at size 2"
+    assert [run.status for run in runs] == ["done", "timeout", "not tried"]
+    assert runs[2].reason == "not done within 0.3 s at size 2"
+    assert [run.was_tried for run in runs] == [True, True, False]
 
 
 def test_killed_and_started_again_gives_the_rows_of_an_uninterrupted_run(tmp_path: Path, own_method: str) -> None:

@@ -2,13 +2,14 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from goldfc import OneShot
+from goldfc import OneShot, OneShotClustering
 from goldfc._types import FloatArray, IntArray
 from goldfc.demo.data import sites_of
 from goldfc.learning.mixture import fit_mixture
@@ -149,31 +150,33 @@ def test_rivals_are_run_where_the_plan_says() -> None:
 # --- stages ---
 
 
-def test_a_stage_inside_another_stops_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_inside_another_stops_its_clock() -> None:
     now = iter(range(100))
-    monkeypatch.setattr("time.perf_counter", lambda: float(next(now)))
-    clock = stages.StageClock()  # at 0
-    inner = clock.watch(stages.Probe("inner", None, ""), lambda: None)
-    outer = clock.watch(stages.Probe("outer", None, ""), inner)
+    clock = stages.StageClock(lambda: float(next(now)))  # at 0
+    inner = clock.watch(stages.Probe("inner", lambda: None, None))
+    outer = clock.watch(stages.Probe("outer", inner, None))
     outer()  # outer from 1, inner from 2 to 3, outer to 4
     assert clock.seconds == {stages.ELSE: 1.0, "outer": 2.0, "inner": 1.0}
 
 
 def test_needs_go_to_the_stage_that_calls() -> None:
     clock = stages.StageClock()
-    helper = clock.watch(stages.Probe(None, None, "", lambda _result, flops: Need(flops=flops)), lambda _flops: None)
-    clock.watch(stages.Probe("learning", None, ""), lambda: helper(5.0))()
+    helper = clock.watch(stages.Probe(None, lambda _flops: None, None, lambda _result, flops: Need(flops=flops)))
+    clock.watch(stages.Probe("learning", lambda: helper(5.0), None))()
     assert dict(clock.needs) == {"learning": Need(flops=5.0)}
 
 
 def test_probes_are_in_place_for_the_time_being_only() -> None:
-    before = [getattr(probe.owner, probe.name) for probe in stages.PROBES]
+    names = [probe.name for probe in stages.PROBES]
+    places = [(probe.caller, name, probe.function) for probe, name in zip(stages.PROBES, names, strict=True)]
     with stages.under(stages.StageClock()):
-        assert all(
-            getattr(probe.owner, probe.name) is not function
-            for probe, function in zip(stages.PROBES, before, strict=True)
-        )
-    assert [getattr(probe.owner, probe.name) for probe in stages.PROBES] == before
+        assert all(getattr(caller, name) is not function for caller, name, function in places)
+    assert all(getattr(caller, name) is function for caller, name, function in places)
+
+
+def test_a_function_that_its_caller_does_not_know_is_refused() -> None:
+    with pytest.raises(LookupError, match="by one name"):
+        _ = stages.Probe("labelling", stages.steps, fusion).name
 
 
 def test_a_site_of_many_rows_goes_through_all_stages_of_a_site() -> None:
@@ -279,7 +282,7 @@ def test_a_fleet_has_as_many_sites_as_it_says_and_wide_rows_as_many_features(mon
         def fit(self, rows: FloatArray, groups: IntArray) -> None:
             seen.append((*rows.shape, len(np.unique(groups)), int(np.bincount(groups).max())))
 
-    monkeypatch.setattr(limits, "OneShotClustering", Recorder)
+    monkeypatch.setattr(limits, OneShotClustering.__name__, Recorder)
     assert limits.cluster_wide(160, 20).what == "8 sites, 160 rows x 20"
     assert limits.cluster_fleet(1_200, 5).what == "1 200 sites, 5 rows x 10 each"
     assert seen == [(160, 20, 8, 20), (6_000, 10, 1_200, 5)]
@@ -293,7 +296,7 @@ def test_the_first_summary_is_made_with_an_empty_cache(monkeypatch: pytest.Monke
         commands.append(command[-1])
         caches.append(env.get("NUMBA_CACHE_DIR", ""))
 
-    monkeypatch.setattr("subprocess.run", run)
+    monkeypatch.setattr(subprocess, subprocess.run.__name__, run)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     section = first.measure(QUICK, 2, lambda: None)
     assert commands == ["site.summary", "import sklearn.cluster"] * 2
@@ -329,7 +332,9 @@ def test_the_picture_has_both_panels_and_all_lines() -> None:
 
 def test_bench_speed_fills_all_tables_and_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module in (memory, limits):
-        monkeypatch.setattr(module, "in_fresh_process", lambda work: work())  # new processes take their time to start
+        monkeypatch.setattr(
+            module, in_fresh_process.__name__, lambda work: work()
+        )  # new processes take their time to start
     result = CliRunner().invoke(main, ["speed", "--quick", "--repeats", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     text = (tmp_path / "speed" / "README.md").read_text(encoding="utf-8")

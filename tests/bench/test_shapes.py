@@ -14,14 +14,16 @@ from goldfc._types import IntArray
 from goldfc.errors import BadSettings, TooFewMicroClusters
 from goldfc.learning.judge import KINDS
 from goldfc_bench.cli import main
+from goldfc_bench.errors import NotForThis
 from goldfc_bench.families import BACKGROUND, FAMILIES, Family, Table, equal, round_clusters
+from goldfc_bench.rows import RowFile
 from goldfc_bench.score import ari
 from goldfc_bench.shapes import run
 from goldfc_bench.shapes.ours import DEFAULT, default, only
 from goldfc_bench.shapes.page import as_markdown
 from goldfc_bench.shapes.results import Results, short
 from goldfc_bench.shapes.rivals import K_MEANS, POOLED, filled, mixed_mixture
-from goldfc_bench.shapes.sites import NotForThese, Outcome, Sites, draw_sites
+from goldfc_bench.shapes.sites import Outcome, Sites, draw_sites
 
 
 def three_blobs(rng: np.random.Generator) -> Table:
@@ -109,7 +111,7 @@ def test_background_is_not_scored() -> None:
 
 def score(method: Callable[[Sites, int], Outcome], sites: Sites, truth: IntArray) -> run.Row:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "methods_for", lambda _: {"any": method})
+        patch.setattr(run, run.methods_for.__name__, lambda _: {"any": method})
         return run.run_method(run.Job(BLOBS, 0, ("any",)), "any", sites, truth)
 
 
@@ -123,7 +125,7 @@ def breaking(error: Exception) -> Callable[[Sites, int], Outcome]:
 @pytest.mark.parametrize(
     ("error", "status", "figure"),
     [
-        (NotForThese("no"), "skipped", None),
+        (NotForThis("no"), "skipped", None),
         (TooFewMicroClusters("no"), "failed", 0.0),
         (ValueError("no"), "error", 0.0),
     ],
@@ -161,8 +163,8 @@ def test_rows_that_are_there_are_not_made_again(tmp_path: Path, monkeypatch: pyt
         asked.append(job.methods)
         return [row(BLOBS.name, name, 1.0, certainty=((3, 2.5, 2),)) for name in job.methods]
 
-    monkeypatch.setattr(run, "run_job", pretend)
-    file, ticks = run.RowFile(tmp_path / "deep" / "rows.jsonl"), []
+    monkeypatch.setattr(run, run.run_job.__name__, pretend)
+    file, ticks = RowFile(tmp_path / "deep" / "rows.jsonl", run.Row.from_json), []
     first = run.run_all([BLOBS], 1, file, 1, lambda: ticks.append(0))
     assert [made.method for made in first] == list(run.methods_for(BLOBS))
     lines = file.path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -174,9 +176,9 @@ def test_rows_that_are_there_are_not_made_again(tmp_path: Path, monkeypatch: pyt
 
 
 def test_rows_of_other_families_stay_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "run_job", lambda job: [row(BLOBS.name, name, 1.0) for name in job.methods])
-    file = run.RowFile(tmp_path / "rows.jsonl")
-    file.append([row("another", DEFAULT, 0.5)])
+    monkeypatch.setattr(run, run.run_job.__name__, lambda job: [row(BLOBS.name, name, 1.0) for name in job.methods])
+    file = RowFile(tmp_path / "rows.jsonl", run.Row.from_json)
+    file.append(row("another", DEFAULT, 0.5))
     run.run_all([BLOBS], 1, file, 1, lambda: None)
     assert [made.family for made in file.read()].count("another") == 1
 

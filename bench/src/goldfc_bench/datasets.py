@@ -129,13 +129,9 @@ def fetch(name: str, folder: Path | None = None, *, force: bool = False) -> Path
 
 
 def data_folder() -> Path:
-    """`GOLDFC_DATA`; else `../shared/data` next to here or to the checkout, if there is one; else the user's cache."""
+    """`GOLDFC_DATA`, or the user's cache."""
     if chosen := os.environ.get("GOLDFC_DATA"):
         return Path(chosen)
-    checkout = Path(__file__).resolve().parents[3]
-    for neighbour in (Path.cwd().parent, checkout.parent):
-        if (neighbour / "shared" / "data").is_dir():
-            return neighbour / "shared" / "data"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "goldfc"
 
 

@@ -7,15 +7,12 @@ has none, all rows in one cluster.
 
 import json
 import math
-import os
-import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,20 +22,22 @@ import goldfc
 from goldfc._parallel import side_by_side
 from goldfc._types import IntArray
 from goldfc.demo.data import Dataset, Split, gather, sites_of
-from goldfc.errors import GoldError
 from goldfc.learning.paper import compilation
 from goldfc.message.message import Message
 from goldfc.randomness import generator
 from goldfc.server.round import Port
 from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import dataset_of, split_of
-from goldfc_bench.methods import method_named
+from goldfc_bench.digest import digest_of
+from goldfc_bench.methods import method_named, module_of
 from goldfc_bench.methods.protocol import Answer, Method
+from goldfc_bench.rows import OUT_OF_TIME, RowFile, Status, attempt
 from goldfc_bench.score import external_scores, internal_scores
 
 Scores = dict[tuple[str, str], float]  # (evaluation, index) -> value
 # The internal indices compare all pairs of rows, which the largest synthetic sets would not bear.
 LARGEST_FOR_INTERNAL = 25_000
+SITES, PORT = sites_of.__module__, LocalPort.__module__
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Run:
     method: str
     settings: Mapping[str, Any]
     seed: int
-    status: str  # "done", "failed" (it said why), "timeout", or "error" (it broke)
+    status: Status
     reason: str
     scores: Scores
     rows: int
@@ -85,11 +84,22 @@ class Run:
     bytes_down: int
     details: Mapping[str, Any]
     version: str
+    code: str = ""  # the digest of the code it was made with; "": nobody knows
 
     @property
     def key(self) -> str:
         """That of its job."""
         return Job(self.dataset, self.split, self.method, self.seed, self.settings).key
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether it was made at all: what took too long is not tried with a larger size."""
+        return self.status != "not tried"
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether it has no answer for lack of time."""
+        return self.status in OUT_OF_TIME
 
     def to_json(self) -> str:
         """One line."""
@@ -128,7 +138,7 @@ def run_job(job: Job) -> Run:
     port = TimedPort(local)
     labels, global_labels = np.zeros_like(split.y), np.zeros_like(complete.y)
     begin = time.perf_counter()
-    status, reason, answer = attempt(method, port, complete.n_clusters, job)
+    status, reason, answer = serve(method, port, complete.n_clusters, job)
     seconds = time.perf_counter() - begin
     if answer is not None:
         labels, global_labels = gather(sites, split), answer.label(complete.X)
@@ -154,44 +164,13 @@ def run_job(job: Job) -> Run:
     )
 
 
-def attempt(method: Method, port: Port, n_clusters: int, job: Job) -> tuple[str, str, Answer | None]:
+def serve(method: Method, port: Port, n_clusters: int, job: Job) -> tuple[Status, str, Answer | None]:
     """Status, reason, and the answer if there is one."""
     if job.skip:
-        return "timeout", job.skip, None
-    clock = Clock(job.limit)
-    try:
-        # One thread: runs are made side by side, and what is compared is work, not cores.
-        with clock, threadpool_limits(limits=1):
-            return "done", "", method.serve(port, n_clusters, generator(job.seed, "server"))
-    except Exception as error:  # whatever a method breaks with belongs into its row, not into the runner
-        if clock.is_up:  # compiled code may turn the time-out into another error on its way
-            return "timeout", f"not done within {job.limit:g} s", None
-        if isinstance(error, GoldError):
-            return "failed", str(error), None
-        return "error", f"{type(error).__name__}: {error}", None
-
-
-class Clock:
-    """Raises TimeoutError when the time is up; compiled code is not interrupted, but as soon as it returns."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._before: Any = None
-        self.is_up = False
-
-    def __enter__(self) -> None:
-        """Start it."""
-        self._before = signal.signal(signal.SIGALRM, self._stop)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def __exit__(self, *_error: object) -> None:
-        """Stop it."""
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, self._before)
-
-    def _stop(self, _signal: int, _frame: FrameType | None) -> None:
-        self.is_up = True
-        raise TimeoutError
+        return "not tried", job.skip, None
+    # One thread: runs are made side by side, and what is compared is work, not cores.
+    with threadpool_limits(limits=1):
+        return attempt(lambda: method.serve(port, n_clusters, generator(job.seed, "server")), job.limit)
 
 
 class TimedPort:
@@ -232,50 +211,36 @@ def score_both_ways(split: Split, labels: IntArray, complete: Dataset, global_la
 # --- many runs ---
 
 
-class Rows:
-    """A file of rows, one per run, appended to as runs end."""
+class Rows(RowFile[Run]):
+    """A file of runs."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path, Run.from_json)
 
-    def read(self) -> list[Run]:
-        """All complete rows; what a killed runner left of its last line is not one."""
-        if not self.path.is_file():
-            return []
-        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [Run.from_json(line) for line in lines if line.endswith("\n")]
 
-    def append(self, run: Run) -> None:
-        """Put one row on disk before anything else happens."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(run.to_json() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def rewrite(self, runs: Iterable[Run]) -> None:
-        """All rows anew, at once or not at all."""
-        aside = self.path.with_suffix(".part")
-        aside.write_text("".join(run.to_json() + "\n" for run in runs), encoding="utf-8")
-        aside.replace(self.path)
+def code_of(method: str) -> str:
+    """The digest of what makes the rows of a method, but for the runner itself: data, sites, the method, scores."""
+    return digest_of("goldfc_bench.cases", "goldfc_bench.score", SITES, PORT, module_of(method))
 
 
 def run_jobs(jobs: Sequence[Job], rows: Rows, n_jobs: int, on_run: Callable[[Run], None]) -> list[Run]:
     """Make the runs that are not yet in the file, and give those of all jobs, in their order.
 
-    In the end the file has them in this order, too, after whatever other rows it had. Rows of another version of goldfc
-    are made anew. `on_run` hears of every run, those that were there already included.
+    In the end the file has them in this order, too, after whatever other rows it had. Rows of methods whose code has
+    changed are made anew. `on_run` hears of every run, those that were there already included.
     """
     if any(job.method.startswith("GOLD") for job in jobs):
         compilation.announce(compilation.LEARNING)  # here, because runs are made in processes of their own
-    rows.path.parent.mkdir(parents=True, exist_ok=True)
     wanted = {job.key: job for job in jobs}
+    codes = {method: code_of(method) for method in {job.method for job in jobs}}
     there = rows.read()
     others = [run for run in there if run.key not in wanted]
-    runs = {run.key: run for run in there if run.key in wanted and run.version == goldfc.__version__}
+    runs = {run.key: run for run in there if run.key in wanted and run.code == codes[run.method]}
     rows.rewrite([*others, *runs.values()])
     for run in runs.values():
         on_run(run)
-    for run in make_missing(list(wanted.values()), runs, n_jobs):
+    for made in make_missing(list(wanted.values()), runs, n_jobs):
+        run = replace(made, code=codes[made.method])
         rows.append(run)
         runs[run.key] = run
         on_run(run)
@@ -297,4 +262,4 @@ def make_missing(jobs: Sequence[Job], runs: Mapping[str, Run], n_jobs: int) -> I
         yield from side_by_side(run_job, missing, n_jobs, prefer="processes", ordered=False)
         for job in stage:
             if job.chain and runs[job.key].status == "timeout":
-                too_long.setdefault(job.chain, f"not tried: not done within {job.limit:g} s at size {job.size}")
+                too_long.setdefault(job.chain, f"not done within {job.limit:g} s at size {job.size}")

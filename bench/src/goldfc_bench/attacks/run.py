@@ -53,6 +53,7 @@ class Row:
     new_row: float  # how far off the row is that came between two messages
     new_row_without: float  # and without any message
     other_site: float  # the AUC of one of two sites against the other
+    code: str = ""  # the digest of the code it was made with; "": nobody knows
 
     @property
     def work(self) -> "Work":

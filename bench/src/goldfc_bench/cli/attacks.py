@@ -27,31 +27,21 @@ def attacks_command(
 ) -> None:
     """What can be found out from a message: rows, members, attributes, new rows; and what the protection costs."""
     from goldfc._parallel import side_by_side
+    from goldfc_bench.attacks.file import file_of_rows, make_rows
     from goldfc_bench.attacks.homogeneity import claims_before_and_after
     from goldfc_bench.attacks.page import Results, as_markdown
     from goldfc_bench.attacks.price import price_of
-    from goldfc_bench.attacks.run import SIZES, Row, all_rows, all_work
+    from goldfc_bench.attacks.run import SIZES, all_work
     from goldfc_bench.experiments import TEN
     from goldfc_bench.families import FAMILIES
 
     names, sizes, targets = (names or ("digits", "wine"), (20, 40, 100), 1) if quick else (names, SIZES, targets)
     work = all_work(sizes, names)
     with TemporaryDirectory() as scratch, progress_bar("attacks", len(work)) as bar:
-        path = (out / "attacks" if out else Path(scratch)) / "rows.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        file = file_of_rows((out / "attacks" if out else Path(scratch)) / "rows.jsonl")
         if fresh:
-            path.unlink(missing_ok=True)
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        made = {row.work: row for row in map(Row.from_json, lines)}
-        missing = [one for one in work if one not in made]
-        bar.advance(bar.task_ids[0], len(work) - len(missing))
-        with path.open("a", encoding="utf-8") as file:  # at once: they take long, and nobody wants to lose them
-            for row in all_rows(missing, targets, jobs):
-                bar.advance(bar.task_ids[0])
-                if row is not None:
-                    made[row.work] = row
-                    print(row.to_json(), file=file, flush=True)
-    found = [made[one] for one in work if one in made]
+            file.path.unlink(missing_ok=True)
+        found = make_rows(work, targets, jobs, file, lambda: bar.advance(bar.task_ids[0]))
     splits, families = ((), ()) if quick else (TEN, tuple(family.name for family in FAMILIES))
     with progress_bar("prices", len(splits) + len(families)) as bar:
         prices = []

@@ -18,14 +18,15 @@ from goldfc_bench.cli.shared import JOBS_OPTION, command_line, main
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for shapes/README.md, rows.jsonl, shapes.svg.")
 def shapes_command(draws: int, names: tuple[str, ...], fresh: bool, jobs: int, out: Path | None) -> None:
     """Generated families of data: the default, each kind of cluster alone, others, and the price of federation."""
+    from goldfc_bench.rows import RowFile
     from goldfc_bench.shapes.page import as_markdown, target_table
     from goldfc_bench.shapes.picture import draw_families
     from goldfc_bench.shapes.results import Results
-    from goldfc_bench.shapes.run import RowFile, families_named, run_all
+    from goldfc_bench.shapes.run import Row, families_named, run_all
 
     families = families_named(names)
     with TemporaryDirectory() as scratch, progress_bar("draws", draws * len(families)) as bar:
-        file = RowFile((out / "shapes" if out else Path(scratch)) / "rows.jsonl")
+        file = RowFile((out / "shapes" if out else Path(scratch)) / "rows.jsonl", Row.from_json)
         if fresh:
             file.path.unlink(missing_ok=True)
         rows = run_all(families, draws, file, jobs, lambda: bar.advance(bar.task_ids[0]))

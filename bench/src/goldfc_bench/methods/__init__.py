@@ -54,6 +54,11 @@ def method_named(name: str, settings: Mapping[str, Any] | None = None) -> Method
         raise BadSettings(f"{name} cannot take the settings {dict(settings or {})}: {error}.") from error
 
 
+def module_of(name: str) -> str:
+    """The module of a method, or the file it is from."""
+    return name.rsplit(":", maxsplit=1)[0] if ".py:" in name else type(method_named(name)).__module__
+
+
 def _from_file(name: str) -> Method:
     path, class_name = name.rsplit(":", maxsplit=1)
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)

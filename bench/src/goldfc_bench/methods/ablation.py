@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadSettings
 from goldfc.learning.levels import Levels
 from goldfc.learning.micro_clusters import means_of
 from goldfc.learning.paper.competition import Learning
@@ -20,16 +18,9 @@ from goldfc.learning.paper.granularity import find_levels
 from goldfc.message.message import Message
 from goldfc.server.round import Port
 from goldfc.site.gold import learn
-from goldfc_bench.methods.protocol import (
-    Answer,
-    Site,
-    UploadsRows,
-    check_enough,
-    in_name_order,
-    integer_seed,
-    n_distinct,
-    send_labels,
-)
+from goldfc_bench.errors import NotForThis
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
+from goldfc_bench.methods.steps import ask_all, check_enough, k_means, n_distinct, send_labels, stacked
 
 
 @dataclass(frozen=True)
@@ -50,16 +41,16 @@ class AblatedGold:
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""
         task = Message("summarize", facts={"n_clusters": n_clusters, "fcpl": self.fcpl})
-        answers = in_name_order(port.ask(task))
-        centroids = np.vstack([answer.arrays["centroids"] for _, answer in answers])
+        answers = ask_all(port, task)
+        centroids = stacked(answers, "centroids")
         details: dict[str, object] = {"micro_clusters": len(centroids)}
         if self.mcpl:
             found = find_levels(centroids, Learning(), rng)
             labels = fuse_levels(choose_levels(found, self.levels, self.level), n_clusters, rng)
             details["levels"] = found.n_clusters
         else:
-            labels = k_means(centroids, n_clusters, rng)
-        send_labels(port, {name: len(answer.arrays["centroids"]) for name, answer in answers}, labels)
+            labels = in_its_place(centroids, n_clusters, rng)
+        send_labels(port, answers, labels)
         return Answer(means_of(centroids, labels, np.ones(len(labels))), uplinks=len(answers), details=details)
 
 
@@ -72,14 +63,14 @@ class AblatedSite(Site):
             labels, centroids = learn(self.rows, self.name, Learning(), self.rng)
             self.own = labels.astype(np.int64)
             return Message("summary", {"centroids": centroids})
-        self.own = k_means(self.rows, min(message.facts["n_clusters"], n_distinct(self.rows)), self.rng)
+        self.own = in_its_place(self.rows, min(message.facts["n_clusters"], n_distinct(self.rows)), self.rng)
         return Message("summary", {"centroids": means_of(self.rows, self.own, np.ones(len(self.own)))})
 
 
-def k_means(rows: FloatArray, n_clusters: int, rng: np.random.Generator) -> IntArray:
-    """What stands in for the learner; one start, as the learner has."""
+def in_its_place(rows: FloatArray, n_clusters: int, rng: np.random.Generator) -> IntArray:
+    """What stands in for the learner: k-means from one start, as the learner has."""
     check_enough(rows, n_clusters)
-    return np.asarray(KMeans(n_clusters, n_init=1, random_state=integer_seed(rng)).fit_predict(rows), dtype=np.int64)
+    return np.asarray(k_means(rows, n_clusters, 1, rng).labels_, dtype=np.int64)
 
 
 def choose_levels(levels: Levels, which: str, level: int) -> Levels:
@@ -89,6 +80,6 @@ def choose_levels(levels: Levels, which: str, level: int) -> Levels:
         numbers = numbers[:level]
     elif which == "without":
         if level > len(levels) or len(levels) == 1:
-            raise BadSettings(f"There is no level {level} to leave out; this run found {len(levels)}.")
+            raise NotForThis(f"There is no level {level} to leave out; this run found {len(levels)}.")
         del numbers[level - 1]
     return Levels(levels.labels[:, numbers], tuple(levels.n_clusters[number] for number in numbers))

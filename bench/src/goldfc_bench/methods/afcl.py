@@ -45,7 +45,8 @@ from goldfc.learning.moments import LARGEST_VALUE
 from goldfc.message.message import Message
 from goldfc.server.round import Port
 from goldfc_bench.methods._afcl_kernels import interact
-from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed, n_distinct
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
+from goldfc_bench.methods.steps import ask_all, integer_seed, n_distinct, stacked
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,8 @@ class AFCLSite(Site):
 
 def first_seeds(port: Port, n_seeds: int, rng: np.random.Generator) -> tuple[list[str], FloatArray]:
     """Everybody's name, and seeds chosen from everybody's."""
-    answers = in_name_order(port.ask(Message("seed", facts={"seeds": n_seeds})))
-    pool = np.vstack([answer.arrays["seeds"] for _, answer in answers])
-    return [name for name, _ in answers], spread(pool, n_seeds, rng)
+    answers = ask_all(port, Message("seed", facts={"seeds": n_seeds}))
+    return list(answers), spread(stacked(answers, "seeds"), n_seeds, rng)
 
 
 def spread(rows: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:

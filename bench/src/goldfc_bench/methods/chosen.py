@@ -14,7 +14,6 @@ from typing import ClassVar, Literal
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
@@ -26,7 +25,8 @@ from goldfc.message.message import Message
 from goldfc.server.round import Port
 from goldfc_bench.methods.oneshot import OneShotMethod
 from goldfc_bench.methods.pooled import PooledKMeans, PooledSite
-from goldfc_bench.methods.protocol import Answer, UploadsRows, in_name_order, integer_seed, n_distinct
+from goldfc_bench.methods.protocol import Answer, UploadsRows
+from goldfc_bench.methods.steps import ask_all, integer_seed, k_means, n_distinct, stacked
 
 TRIED: tuple[int, ...] = (*range(2, 13), 14, 16, 18, 20, 23, 26, 30, 34, 39)
 MOST_ROWS = 2000
@@ -49,8 +49,8 @@ class ChosenK:
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:  # noqa: ARG002 (it is not told)
         """The program of the server."""
-        uploads = in_name_order(port.ask(Message("upload")))
-        rows = np.vstack([upload.arrays["rows"] for _, upload in uploads])
+        uploads = ask_all(port, Message("upload"))
+        rows = stacked(uploads, "rows")
         chosen = CRITERIA[self.by](sample(rows, rng), rng)
         method = OneShotMethod() if self.then == OneShotMethod.name else PooledKMeans()
         answer = method.serve(port, chosen, rng)
@@ -85,7 +85,7 @@ def sample(rows: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 def by_silhouette(rows: FloatArray, rng: np.random.Generator) -> int:
     """The k whose clusters are nearest to their own and farthest from the next."""
-    return best(rows, lambda k: silhouette_score(rows, k_means(rows, k, rng).labels_))
+    return best(rows, lambda k: silhouette_score(rows, k_means(rows, k, STARTS, rng).labels_))
 
 
 def by_bic(rows: FloatArray, rng: np.random.Generator) -> int:
@@ -135,12 +135,7 @@ def possible(rows: FloatArray) -> list[int]:
 
 def log_scatter(rows: FloatArray, k: int, rng: np.random.Generator) -> float:
     """The logarithm of the scatter inside clusters."""
-    return float(np.log(k_means(rows, k, rng).inertia_))
-
-
-def k_means(rows: FloatArray, k: int, rng: np.random.Generator) -> KMeans:
-    """Fitted, from a few starts."""
-    return KMeans(k, n_init=STARTS, random_state=integer_seed(rng)).fit(rows)
+    return float(np.log(k_means(rows, k, STARTS, rng).inertia_))
 
 
 CRITERIA: dict[str, Callable[[FloatArray, np.random.Generator], int]] = {

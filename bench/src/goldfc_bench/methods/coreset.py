@@ -11,21 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from goldfc._types import FloatArray
 from goldfc.message.message import Message
 from goldfc.server.round import Port
-from goldfc_bench.methods.protocol import (
-    Answer,
-    Site,
-    UploadsRows,
-    check_enough,
-    in_name_order,
-    integer_seed,
-    n_distinct,
-    send_labels,
-)
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
+from goldfc_bench.methods.steps import ask_all, check_enough, k_means, n_distinct, send_labels, stacked
 
 
 @dataclass(frozen=True)
@@ -43,12 +34,11 @@ class CoresetKMeans:
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""
-        answers = in_name_order(port.ask(Message("summarize", facts={"centres": self.centres, "starts": self.starts})))
-        centres = np.vstack([answer.arrays["centres"] for _, answer in answers])
-        sizes = np.concatenate([answer.arrays["sizes"] for _, answer in answers])
+        answers = ask_all(port, Message("summarize", facts={"centres": self.centres, "starts": self.starts}))
+        centres, sizes = stacked(answers, "centres"), stacked(answers, "sizes")
         check_enough(centres, n_clusters)
-        means = KMeans(n_clusters, n_init=self.starts, random_state=integer_seed(rng)).fit(centres, sample_weight=sizes)
-        send_labels(port, {name: len(answer.arrays["centres"]) for name, answer in answers}, means.labels_)
+        means = k_means(centres, n_clusters, self.starts, rng, sizes)
+        send_labels(port, answers, means.labels_)
         return Answer(means.cluster_centers_, uplinks=len(answers))
 
 
@@ -58,6 +48,6 @@ class CoresetSite(Site):
     def on_summarize(self, message: Message) -> Message:
         """K-means on the own rows."""
         k = min(message.facts["centres"], n_distinct(self.rows))
-        means = KMeans(k, n_init=message.facts["starts"], random_state=integer_seed(self.rng)).fit(self.rows)
+        means = k_means(self.rows, k, message.facts["starts"], self.rng)
         self.own = means.labels_
         return Message("summary", {"centres": means.cluster_centers_, "sizes": np.bincount(self.own, minlength=k)})

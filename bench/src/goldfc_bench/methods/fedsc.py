@@ -36,8 +36,9 @@ from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.message import Message
 from goldfc.server.round import Port
-from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, ask_for_means, in_name_order, send_labels
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
 from goldfc_bench.methods.spectral import refuse_too_few, spectral_clusters
+from goldfc_bench.methods.steps import ask_all, ask_for_means, send_labels, stacked
 
 # For s2 and D, a site looks at so many of its rows at most.
 SAMPLE = 2000
@@ -69,18 +70,18 @@ class FedSC:
         """The program of the server."""
         s2, n_features = self.find_bandwidth(port)
         atoms = self.learn_atoms(port, self.first_atoms(port, s2, n_features, rng), s2)
-        answers = in_name_order(port.ask(self.task("encode", atoms, s2)))
-        codes = np.vstack([answer.arrays["codes"] for _, answer in answers])
+        answers = ask_all(port, self.task("encode", atoms, s2))
+        codes = stacked(answers, "codes")
         affinity = nearest_similarities(codes, kernel(atoms, atoms, s2))
         labels = spectral_clusters(affinity, n_clusters, self.starts, rng, self.max_iterations)
         refuse_too_few(labels, n_clusters)
-        send_labels(port, {name: len(answer.arrays["codes"]) for name, answer in answers}, labels)
+        send_labels(port, answers, labels)
         centroids = ask_for_means(port, n_clusters)
         return Answer(centroids, len(answers) * (self.rounds + 4), {"rounds": self.rounds, "atoms": len(atoms)})
 
     def find_bandwidth(self, port: Port) -> tuple[float, int]:
         """s2, from the mean distances within the sites; and how many features there are."""
-        measures = [answer.facts for _, answer in in_name_order(port.ask(Message("measure")))]
+        measures = [answer.facts for answer in ask_all(port, Message("measure")).values()]
         n_rows = sum(measure["rows"] for measure in measures)
         if n_rows > self.max_rows:
             raise BadSettings(
@@ -108,8 +109,8 @@ class FedSC:
     def learn_atoms(self, port: Port, atoms: FloatArray, s2: float) -> FloatArray:
         """Rounds of steps at all sites and means of what they send."""
         for _ in range(self.rounds):
-            answers = in_name_order(port.ask(self.task("improve", atoms, s2)))
-            atoms = np.mean([answer.arrays["atoms"] for _, answer in answers], axis=0)
+            answers = ask_all(port, self.task("improve", atoms, s2))
+            atoms = np.mean([answer.arrays["atoms"] for answer in answers.values()], axis=0)
         return atoms
 
     def task(self, kind: str, atoms: FloatArray, s2: float) -> Message:

@@ -33,7 +33,8 @@ from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
 from goldfc.message.message import Message
 from goldfc.server.round import Port
-from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
+from goldfc_bench.methods.steps import ask_all, integer_seed
 
 # So many rows at a time: memberships of more are never held.
 BLOCK = 2048
@@ -85,7 +86,7 @@ class FFCM(ABC):
         task = Message("learn", facts={**settings, "n_clusters": n_clusters, "seed": integer_seed(rng)})
         history, uplinks, period = list[FloatArray](), 0, None
         while period is None and len(history) < self.max_rounds:
-            answers = [answer.arrays for _, answer in in_name_order(port.ask(task))]
+            answers = [answer.arrays for answer in ask_all(port, task).values()]
             uplinks += len(answers)
             centres = np.stack([arrays["centres"] for arrays in answers])
             supports = np.stack([arrays["supports"] for arrays in answers])

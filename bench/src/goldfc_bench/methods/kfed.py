@@ -32,16 +32,8 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.message.message import Message
 from goldfc.server.round import Port
-from goldfc_bench.methods.protocol import (
-    Answer,
-    Site,
-    UploadsRows,
-    check_enough,
-    in_name_order,
-    integer_seed,
-    n_distinct,
-    send_labels,
-)
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
+from goldfc_bench.methods.steps import ask_all, check_enough, integer_seed, n_distinct, send_labels, stacked
 
 # Only rounding could keep k-means from converging; then it ends here.
 MOST_ITERATIONS = 1000
@@ -67,13 +59,12 @@ class KFed:
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:  # noqa: ARG002
         """The program of the server."""
         local_clusters = self.local_clusters or max(2, math.ceil(math.sqrt(n_clusters)))
-        answers = in_name_order(port.ask(Message("summarize", facts={"clusters": local_clusters})))
-        counts = {name: len(answer.arrays["centres"]) for name, answer in answers}
-        centres = np.vstack([answer.arrays["centres"] for _, answer in answers])
+        answers = ask_all(port, Message("summarize", facts={"clusters": local_clusters}))
+        centres = stacked(answers, "centres")
         check_enough(centres, n_clusters, f"raise local_clusters above {local_clusters}")
-        first = counts[answers[0][0]]
+        first = len(next(iter(answers.values())).arrays["centres"])
         means, labels = lloyd(centres, centres[farthest_first(centres, first, n_clusters)])
-        send_labels(port, counts, labels)
+        send_labels(port, answers, labels)
         return Answer(means, uplinks=len(answers))
 
 

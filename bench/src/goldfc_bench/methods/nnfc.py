@@ -23,22 +23,14 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.message.message import Message
 from goldfc.server.round import Port
-from goldfc_bench.methods.protocol import (
-    Answer,
-    Site,
-    UploadsRows,
-    check_enough,
-    in_name_order,
-    integer_seed,
-    n_distinct,
-)
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
+from goldfc_bench.methods.steps import ask_all, check_enough, k_means, n_distinct, stacked
 
 Noise = Literal["none", "laplace", "as_shipped"]
 ROWS_PER_CENTRE = 3
@@ -75,8 +67,8 @@ class NNFC:
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:  # noqa: ARG002
         """The program of the server, in which nothing is random."""
         task = {"max_centres": self.max_centres, "noise": self.noise, "starts": self.starts}
-        answers = in_name_order(port.ask(Message("summarize", facts=task)))
-        centres = np.vstack([answer.arrays["centres"] for _, answer in answers])
+        answers = ask_all(port, Message("summarize", facts=task))
+        centres = stacked(answers, "centres")
         check_enough(centres, n_clusters)
         peaks = centres[density_peaks(centres, self.neighbours, n_clusters)]
         port.ask(Message("centroids", {"centroids": peaks}))
@@ -90,7 +82,7 @@ class NNFCSite(Site):
         """Noise, and k-means on what it leaves."""
         rows = perturbed(self.rows, message.facts["noise"], self.rng)
         k = min(max(1, len(rows) // ROWS_PER_CENTRE), message.facts["max_centres"], n_distinct(rows))
-        means = KMeans(k, n_init=message.facts["starts"], random_state=integer_seed(self.rng)).fit(rows)
+        means = k_means(rows, k, message.facts["starts"], self.rng)
         return Message("summary", {"centres": means.cluster_centers_})
 
 

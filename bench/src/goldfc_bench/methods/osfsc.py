@@ -29,16 +29,9 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.message.message import Message
 from goldfc.server.round import Port
 from goldfc_bench.methods._kernels import sparse_self_expression
-from goldfc_bench.methods.protocol import (
-    Answer,
-    Site,
-    UploadsRows,
-    ask_for_means,
-    in_name_order,
-    n_distinct,
-    send_labels,
-)
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
 from goldfc_bench.methods.spectral import refuse_too_few, spectral_clusters, unit_rows
+from goldfc_bench.methods.steps import ask_all, ask_for_means, n_distinct, send_labels, stacked
 
 
 @dataclass(frozen=True)
@@ -66,11 +59,11 @@ class OSFSCSparse:
             "dimension": self.subspace_dimension,
             "starts": self.starts,
         }
-        answers = in_name_order(port.ask(Message("summarize", facts=task)))
-        directions = np.vstack([answer.arrays["directions"] for _, answer in answers])
+        answers = ask_all(port, Message("summarize", facts=task))
+        directions = stacked(answers, "directions")
         labels = spectral_clusters(self.affinity(directions), n_clusters, self.starts, rng)
         refuse_too_few(labels, n_clusters)
-        send_labels(port, {name: len(answer.arrays["directions"]) for name, answer in answers}, labels)
+        send_labels(port, answers, labels)
         centroids = ask_for_means(port, n_clusters)
         return Answer(centroids, uplinks=2 * len(answers), details={"directions": len(directions)})
 

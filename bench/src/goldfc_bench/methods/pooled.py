@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from goldfc._types import FloatArray
 from goldfc.errors import TooFewMicroClusters
 from goldfc.message.message import Message
 from goldfc.server.round import Port
-from goldfc_bench.methods.protocol import Answer, Site, UploadsRows, in_name_order, integer_seed, n_distinct
+from goldfc_bench.methods.protocol import Answer, Site, UploadsRows
+from goldfc_bench.methods.steps import ask_all, k_means, n_distinct, stacked
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class PooledKMeans:
 
     def serve(self, port: Port, n_clusters: int, rng: np.random.Generator) -> Answer:
         """The program of the server."""
-        answers = in_name_order(port.ask(Message("upload")))
-        rows = np.vstack([answer.arrays["rows"] for _, answer in answers])
+        answers = ask_all(port, Message("upload"))
+        rows = stacked(answers, "rows")
         if n_distinct(rows) < n_clusters:
             raise TooFewMicroClusters(
                 f"{n_clusters} clusters were asked for, but there are only {n_distinct(rows)} different rows."
             )
-        means = KMeans(n_clusters, n_init=self.starts, random_state=integer_seed(rng)).fit(rows)
+        means = k_means(rows, n_clusters, self.starts, rng)
         port.ask(Message("centroids", {"centroids": means.cluster_centers_}))
         return Answer(means.cluster_centers_, uplinks=len(answers))
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadMessage, TooFewMicroClusters
+from goldfc.errors import BadMessage
 from goldfc.message.message import Message
 from goldfc.server.round import Port
 from goldfc.site.label import nearest_centroid
@@ -118,46 +118,3 @@ class Site:
         sums = np.zeros((n_labels, self.rows.shape[1]))
         np.add.at(sums, self.labels, self.rows)
         return Message("means", {"sums": sums, "counts": np.bincount(self.labels, minlength=n_labels)})
-
-
-def ask_for_means(port: Port, n_clusters: int) -> FloatArray:
-    """Centroids for a method that outputs labels only: means of all rows of a label; empty labels are dropped.
-
-    It costs one more small message from every site, which is no part of such a method.
-    """
-    answers = port.ask(Message("means", facts={"n_clusters": n_clusters})).values()
-    sums = np.sum([answer.arrays["sums"] for answer in answers], axis=0)
-    counts = np.sum([answer.arrays["counts"] for answer in answers], axis=0)
-    return np.asarray(sums[counts > 0] / counts[counts > 0, None])
-
-
-def send_labels(port: Port, local_clusters: Mapping[str, int], labels: IntArray) -> None:
-    """To every site, the labels of its own local clusters; `labels` has them all, site after site."""
-    start = 0
-    for name, count in local_clusters.items():
-        port.ask(Message("labels", {"labels": labels[start : start + count]}), [name])
-        start += count
-
-
-def in_name_order(answers: Mapping[str, Message]) -> list[tuple[str, Message]]:
-    """Answers by site name, so that the order of arrival changes nothing."""
-    return sorted(answers.items())
-
-
-def integer_seed(rng: np.random.Generator) -> int:
-    """A seed for scikit-learn."""
-    return int(rng.integers(2**31))
-
-
-def check_enough(sent: FloatArray, n_clusters: int, remedy: str = "ask for fewer, or bring more rows or sites") -> None:
-    """Refuse to make more clusters than there are different centres."""
-    found = n_distinct(sent)
-    if found < n_clusters:
-        raise TooFewMicroClusters(
-            f"{n_clusters} clusters were asked for, but only {found} different centres were sent; {remedy}."
-        )
-
-
-def n_distinct(rows: FloatArray) -> int:
-    """How many different rows there are: no site can have more clusters."""
-    return len(np.unique(rows, axis=0))

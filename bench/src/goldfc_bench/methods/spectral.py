@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows, TooFewMicroClusters
-from goldfc_bench.methods.protocol import integer_seed, n_distinct
+from goldfc_bench.methods.steps import integer_seed, n_distinct
 
 # Up to so many nodes, it is as quick to compute all eigenvectors.
 DENSE = 300

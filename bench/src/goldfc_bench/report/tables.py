@@ -49,11 +49,6 @@ def mean_over_sets(runs: Sequence[Run], datasets: Sequence[str], index: str) -> 
     return figure_of(score_of(group, "federated", index).mean for group in own).mean
 
 
-def was_tried(run: Run) -> bool:
-    """Whether a run was made at all: what took too long is not tried with a larger size."""
-    return not run.reason.startswith("not tried")
-
-
 def seconds_of(run: Run) -> float:
     """At the sites, one after the other, and at the server."""
     return run.seconds_sites + run.seconds_server
@@ -135,7 +130,7 @@ def change_table(name: str, runs: Sequence[Run], x: Callable[[Run], float], alon
 
 def duel(runs: Sequence[Run], one: str, other: str) -> Text:
     """On how many cases the mean ARI of one method is above that of another."""
-    cases = grouped((run for run in runs if run.status != "timeout"), lambda run: (run.dataset, run.split))
+    cases = grouped((run for run in runs if not run.is_out_of_time), lambda run: (run.dataset, run.split))
     pairs = [
         tuple(
             score_of([run for run in own if run.method == method], "federated", "ARI").mean for method in (one, other)

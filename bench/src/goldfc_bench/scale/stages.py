@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from goldfc.demo.data import Split, sites_of
-from goldfc.learning import consensus, judge, k_means, mixture
+from goldfc.learning import consensus, judge, k_means, linkage, micro_clusters, mixture
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server
-from goldfc.site import participant
+from goldfc.site import learn, participant
 from goldfc.site import summarize as site
+from goldfc.site.label import label
 from goldfc.transport.local import LocalPort
 from goldfc_bench.methods.oneshot import OneShotMethod
 from goldfc_bench.run import warm_up
@@ -33,38 +34,46 @@ Needs = Callable[..., Need]
 
 @dataclass(frozen=True)
 class Probe:
-    """A function that belongs to a stage (None: to the one that calls it), and what it needs."""
+    """A function that belongs to a stage (None: to the one that calls it), who calls it, and what it needs."""
 
     stage: str | None
-    owner: object
-    name: str
+    function: Callable[..., Any]
+    caller: object  # a module or class that knows the function; only its calls are watched
     need: Needs | None = None
+
+    @property
+    def name(self) -> str:
+        """What the caller knows the function as."""
+        names = [name for name, value in vars(self.caller).items() if value is self.function]
+        if len(names) != 1:
+            raise LookupError(f"{self.caller} should know {self.function} by one name, but these are {names}.")
+        return names[0]
 
 
 # In the order of the protocol.
 PROBES = (
-    Probe("checking rows, moments", site, "checked", lambda source, *_: needs.of_rows(1, None, source)),
-    Probe("checking rows, moments", site, "moments_of", partial(needs.of_rows, 2)),
-    Probe("micro-clusters: scaling rows, a sample", site, "find", partial(needs.of_rows, 1)),
-    Probe("micro-clusters: k-means", k_means, "k_means"),
-    Probe("micro-clusters: all rows to the nearest", k_means, "assign"),
-    Probe(None, k_means, "product", needs.of_product),
-    Probe("measuring, shape", site, "measure", partial(needs.of_rows, 1)),
-    Probe("measuring, shape", site, "shape_of", needs.of_shape),
-    Probe("putting sites together", server, "pool"),
-    Probe("putting sites together", server, "merge_many"),
-    Probe("putting sites together", server, "standardized"),
-    Probe("judge: spanning tree", judge, "spanning_tree", needs.of_all_pairs),
-    Probe("judge: linkages, gaps", judge, "best_linked"),
-    Probe("judge: linkages, gaps", judge, "gap_of"),
-    Probe("judge: mixtures", judge.Court, "kind_of_mixture"),
-    Probe("judge: mixtures", consensus, "draw_mixture"),
-    Probe(None, mixture, "clusters_of", needs.of_em_step),
-    Probe("judge: embedding, cut", consensus, "fuse_partitions"),
-    Probe(None, consensus, "embed", needs.of_embedding),
-    Probe("describing clusters", server, "describe"),
-    Probe("describing clusters", server, "reach_of"),
-    Probe("labelling", participant, "label", needs.of_labelling),
+    Probe("checking rows, moments", site.checked, site, lambda source, *_: needs.of_rows(1, None, source)),
+    Probe("checking rows, moments", learn.moments_of, site, partial(needs.of_rows, 2)),
+    Probe("micro-clusters: scaling rows, a sample", learn.find, site, partial(needs.of_rows, 1)),
+    Probe("micro-clusters: k-means", k_means.k_means, k_means),
+    Probe("micro-clusters: all rows to the nearest", k_means.assign, k_means),
+    Probe(None, k_means.product, k_means, needs.of_product),
+    Probe("measuring, shape", learn.measure, site, partial(needs.of_rows, 1)),
+    Probe("measuring, shape", learn.shape_of, site, needs.of_shape),
+    Probe("putting sites together", server.pool, server),
+    Probe("putting sites together", server.merge_many, server),
+    Probe("putting sites together", micro_clusters.standardized, server),
+    Probe("judge: spanning tree", linkage.spanning_tree, judge, needs.of_all_pairs),
+    Probe("judge: linkages, gaps", judge.best_linked, judge),
+    Probe("judge: linkages, gaps", linkage.gap_of, judge),
+    Probe("judge: mixtures", judge.Court.kind_of_mixture, judge.Court),
+    Probe("judge: mixtures", consensus.draw_mixture, consensus),
+    Probe(None, mixture.clusters_of, mixture, needs.of_em_step),
+    Probe("judge: embedding, cut", consensus.fuse_partitions, consensus),
+    Probe(None, consensus.embed, consensus, needs.of_embedding),
+    Probe("describing clusters", server.describe, server),
+    Probe("describing clusters", server.reach_of, server),
+    Probe("labelling", label, participant, needs.of_labelling),
 )
 STAGES = (*dict.fromkeys(probe.stage for probe in PROBES if probe.stage), ELSE)
 
@@ -72,25 +81,26 @@ STAGES = (*dict.fromkeys(probe.stage for probe in PROBES if probe.stage), ELSE)
 class StageClock:
     """Seconds and needs by stage. One runs at a time: a stage inside another stops the outer one's clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self._now = now
         self.seconds: dict[str, float] = defaultdict(float)
         self.needs: dict[str, Need] = defaultdict(Need)
         self._running = ELSE
-        self._since = time.perf_counter()
+        self._since = now()
 
     def switch(self, stage: str) -> str:
         """From here on another stage runs; the answer is the one that did."""
-        now, before = time.perf_counter(), self._running
+        now, before = self._now(), self._running
         self.seconds[before] += now - self._since
         self._running, self._since = stage, now
         return before
 
-    def watch(self, probe: Probe, function: Callable[..., Any]) -> Callable[..., Any]:
+    def watch(self, probe: Probe) -> Callable[..., Any]:
         """The same function, under the clock."""
 
         def watched(*arguments: Any, **named: Any) -> Any:
             before = self.switch(probe.stage or self._running)
-            result = function(*arguments, **named)
+            result = probe.function(*arguments, **named)
             if probe.need is not None:
                 self.needs[self._running] += probe.need(result, *arguments, **named)
             self.switch(before)
@@ -104,9 +114,9 @@ def under(clock: StageClock) -> Iterator[None]:
     """All probes in place, for the time being."""
     with ExitStack() as stack:
         for probe in PROBES:
-            function = getattr(probe.owner, probe.name)
-            stack.callback(setattr, probe.owner, probe.name, function)
-            setattr(probe.owner, probe.name, clock.watch(probe, function))
+            name = probe.name
+            stack.callback(setattr, probe.caller, name, probe.function)
+            setattr(probe.caller, name, clock.watch(probe))
         yield
 
 

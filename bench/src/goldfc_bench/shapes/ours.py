@@ -13,7 +13,8 @@ from goldfc.server.one_shot import OneShot
 from goldfc.server.round import run_round
 from goldfc.site.participant import Site
 from goldfc.transport.local import LocalPort
-from goldfc_bench.shapes.sites import Method, NotForThese, Outcome, Sites
+from goldfc_bench.errors import NotForThis
+from goldfc_bench.shapes.sites import Method, Outcome, Sites
 
 DEFAULT, PROPOSED, ONE_SITE = "default", "default, number proposed", "default, one site"
 
@@ -40,10 +41,10 @@ def only(sites: Sites, seed: int, *, kinds: tuple[Kind, ...]) -> Outcome:
 def alone(sites: Sites, seed: int, *, kind: Kind) -> Outcome:
     """One kind of cluster, whatever the judge would say."""
     if kind == "linked" and sites.categorical:
-        raise NotForThese("categories have no gaps")
+        raise NotForThis("categories have no gaps")
     outcome = only(sites, seed, kinds=(kind,))
     if kind == "own" and outcome.details["kind"] == "shared":
-        raise NotForThese("with so many features, covariances of single clusters would be guesses")
+        raise NotForThis("with so many features, covariances of single clusters would be guesses")
     return outcome
 
 

@@ -1,12 +1,11 @@
 """The runner: one row for every family, draw and method, whatever became of it; only here the truth is known."""
 
 import json
-import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,18 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadSettings, GoldError
+from goldfc.errors import BadSettings
+from goldfc_bench.digest import digest_of
 from goldfc_bench.families import BACKGROUND, FAMILIES, Family
-from goldfc_bench.run import Clock
+from goldfc_bench.rows import RowFile, Status, attempt
 from goldfc_bench.score import ari
 from goldfc_bench.shapes.ours import OURS
 from goldfc_bench.shapes.rivals import AT_SITES, MIXED, POOLED, warm_up
-from goldfc_bench.shapes.sites import Method, NotForThese, Outcome, Sites, draw_sites
+from goldfc_bench.shapes.sites import Method, Outcome, Sites, draw_sites
 
 LIMIT = 60.0  # seconds
 BINS = 10  # of certainty
+ALL: dict[str, Method] = {**OURS, **AT_SITES, **POOLED, **MIXED}
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Row:
     family: str
     draw: int
     method: str
-    status: str  # "done", "skipped" (not for such data), "failed" (it said why), "timeout", or "error" (it broke)
+    status: Status
     reason: str
     ari: float | None
     rows: int
@@ -44,11 +45,16 @@ class Row:
     # For every tenth of certainty: rows, their certainties added up, and how many of them are right.
     certainty: Sequence[tuple[int, float, int]] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""  # the digest of the code it was made with; "": nobody knows
 
     @property
     def key(self) -> tuple[str, int, str]:
         """What makes it one and the same run."""
         return self.family, self.draw, self.method
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, line: str) -> "Row":
@@ -68,7 +74,7 @@ class Job:
 
 def methods_for(family: Family) -> dict[str, Method]:
     """All that apply to a family, in the order of the tables."""
-    return {**OURS, **AT_SITES, **POOLED, **(MIXED if family.kind == "mixed" else {})}
+    return ALL if family.kind == "mixed" else {name: method for name, method in ALL.items() if name not in MIXED}
 
 
 # --- one row ---
@@ -85,7 +91,7 @@ def run_job(job: Job) -> list[Row]:
 def run_method(job: Job, name: str, sites: Sites, truth: IntArray) -> Row:
     """One method, with the clock running, and its score."""
     begin = time.perf_counter()
-    status, reason, outcome = attempt(methods_for(job.family)[name], sites, job.draw)
+    status, reason, outcome = cluster(methods_for(job.family)[name], sites, job.draw)
     seconds = time.perf_counter() - begin
     one_cluster = Outcome(np.zeros_like(truth)) if status in ("failed", "error") else None
     answer = outcome or one_cluster
@@ -106,21 +112,11 @@ def run_method(job: Job, name: str, sites: Sites, truth: IntArray) -> Row:
     )
 
 
-def attempt(method: Method, sites: Sites, seed: int) -> tuple[str, str, Outcome | None]:
+def cluster(method: Method, sites: Sites, seed: int) -> tuple[Status, str, Outcome | None]:
     """Status, reason, and the outcome if there is one."""
-    clock = Clock(LIMIT)
-    try:
-        with clock, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that fewer clusters were found is seen from the outcome
-            return "done", "", method(sites, seed)
-    except NotForThese as reason:
-        return "skipped", str(reason), None
-    except Exception as error:  # whatever a method breaks with belongs into its row, not into the runner
-        if clock.is_up:
-            return "timeout", f"not done within {LIMIT:g} s", None
-        if isinstance(error, GoldError):
-            return "failed", str(error), None
-        return "error", f"{type(error).__name__}: {error}", None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that fewer clusters were found is seen from the outcome
+        return attempt(lambda: method(sites, seed), LIMIT)
 
 
 def certainty_bins(truth: IntArray, outcome: Outcome) -> tuple[tuple[int, float, int], ...]:
@@ -147,54 +143,24 @@ def is_right(truth: IntArray, labels: IntArray) -> FloatArray:
 # --- all rows ---
 
 
-class RowFile:
-    """A file of rows; those of a draw are safely on disk before others are waited for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def read(self) -> list[Row]:
-        """All complete rows; what a killed runner left of its last line is not one."""
-        if not self.path.is_file():
-            return []
-        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return [Row.from_json(line) for line in lines if line.endswith("\n")]
-
-    def append(self, rows: Iterable[Row]) -> None:
-        """Put rows on disk before anything else happens."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(as_lines(rows))
-            file.flush()
-            os.fsync(file.fileno())
-
-    def rewrite(self, rows: Iterable[Row]) -> None:
-        """All rows anew, at once or not at all."""
-        aside = self.path.with_suffix(".part")
-        aside.write_text(as_lines(rows), encoding="utf-8")
-        aside.replace(self.path)
-
-
-def as_lines(rows: Iterable[Row]) -> str:
-    """One line of JSON for every row."""
-    return "".join(json.dumps(asdict(row)) + "\n" for row in rows)
-
-
 def run_all(
-    families: Sequence[Family], draws: int, file: RowFile, n_jobs: int, on_draw: Callable[[], None]
+    families: Sequence[Family], draws: int, file: RowFile[Row], n_jobs: int, on_draw: Callable[[], None]
 ) -> list[Row]:
     """Make the rows that are not yet in the file, and give all, in the order of families, draws and methods.
 
-    `on_draw` hears of every draw, those that were complete already included.
+    Rows of methods whose code has changed are made anew. `on_draw` hears of every draw, also of those that were
+    complete already.
     """
-    file.path.parent.mkdir(parents=True, exist_ok=True)
-    rows = {row.key: row for row in file.read()}
+    wanted = [(family.name, draw, name) for family in families for draw in range(draws) for name in methods_for(family)]
+    codes = {name: code_of(name) for name in ALL}
+    rows = {row.key: row for row in file.read() if row.key not in set(wanted) or row.code == codes[row.method]}
     file.rewrite(rows.values())  # without what is left of a last line
     jobs = [Job(family, draw, missing(family, draw, rows)) for family in families for draw in range(draws)]
-    for made in make(jobs, n_jobs):
-        file.append(made)
+    for found in make(jobs, n_jobs):
+        made = [replace(row, code=codes[row.method]) for row in found]
+        file.append(*made)
         rows |= {row.key: row for row in made}
         on_draw()
-    wanted = [(family.name, draw, name) for family in families for draw in range(draws) for name in methods_for(family)]
     others = [row for key, row in rows.items() if key not in set(wanted)]
     in_order = [rows[key] for key in wanted]
     file.rewrite([*in_order, *others])
@@ -210,6 +176,13 @@ def make(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
     """The rows of every draw as it ends; in processes, because what takes too long is stopped by a signal."""
     yield from ([] for job in jobs if not job.methods)
     yield from side_by_side(run_job, [job for job in jobs if job.methods], n_jobs, prefer="processes", ordered=False)
+
+
+def code_of(method: str) -> str:
+    """The digest of what makes the rows of a method, but for the runner itself: families, sites, the method, scores."""
+    function = ALL[method]
+    own = function.func if isinstance(function, partial) else function
+    return digest_of("goldfc_bench.families", "goldfc_bench.score", "goldfc_bench.shapes.sites", own.__module__)
 
 
 def families_named(names: Sequence[str]) -> list[Family]:

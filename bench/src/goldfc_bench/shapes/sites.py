@@ -42,10 +42,6 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-class NotForThese(Exception):
-    """A method does not apply to such data; not an error, but no figure either."""
-
-
 Method = Callable[[Sites, int], Outcome]  # with a seed
 
 

@@ -29,7 +29,6 @@ LEFT_OUT = (
     "Federated scores without one level (markers), and with all of them (dashed lines: all runs). Only runs that have "
     "the level, and another one, can leave it out; in the table the difference is to the same seeds with all levels."
 )
-NO_SUCH_LEVEL = "There is no level"
 
 
 def granularity(runs: Sequence[Run]) -> Iterator[Part]:
@@ -52,8 +51,8 @@ def granularity(runs: Sequence[Run]) -> Iterator[Part]:
     yield _table(
         "granularity-left-out", "Each level left out: scores, and below the difference to all levels", left_out
     )
-    yield from failure_tables("granularity", [run for run in runs if _could(run)], by_dataset)
-    without = sum(not _could(run) for run in runs)
+    yield from failure_tables("granularity", [run for run in runs if run.status != "skipped"], by_dataset)
+    without = sum(run.status == "skipped" for run in runs)
     if without:
         yield Text(f"Runs that had no such level to leave out, and are not counted here: {without}.")
 
@@ -85,7 +84,7 @@ def levels_of(runs: Sequence[Run], which: str) -> list[Level]:
 def _level(runs: Sequence[Run], which: str, level: int) -> Level:
     deepest = max(run.settings["level"] for run in runs)
     whole = {run.seed: run for run in _only(runs, "first", deepest)}
-    own = [run for run in _only(runs, which, level) if _could(run)]
+    own = [run for run in _only(runs, which, level) if run.status != "skipped"]
     counts = [run.details["levels"] for run in own if len(run.details.get("levels", ())) >= level]
     same_seeds = [whole[run.seed] for run in own if run.seed in whole]
     return Level(
@@ -101,10 +100,6 @@ def _level(runs: Sequence[Run], which: str, level: int) -> Level:
 
 def _only(runs: Sequence[Run], which: str, level: int) -> list[Run]:
     return [run for run in runs if (run.settings["levels"], run.settings["level"]) == (which, level)]
-
-
-def _could(run: Run) -> bool:
-    return not run.reason.startswith(NO_SUCH_LEVEL)
 
 
 def _curves(levels: Sequence[Level]) -> list[Curve]:

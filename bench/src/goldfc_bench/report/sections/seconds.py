@@ -18,7 +18,6 @@ from goldfc_bench.report.tables import (
     number,
     ranges,
     seconds_of,
-    was_tried,
 )
 from goldfc_bench.run import Run
 
@@ -37,7 +36,7 @@ def seconds(runs: Sequence[Run]) -> Iterator[Part]:
     """Two panels, the exponents, and what did not end."""
     yield Text(WHAT)
     growths = growth_curves(runs)
-    tried = growth_curves([run for run in runs if was_tried(run)])
+    tried = growth_curves([run for run in runs if run.was_tried])
     yield Panels([_panel(symbol, curves) for symbol, curves in tried.items()])
     yield Heading("How fast seconds grow")
     yield Text(EXPONENT)

@@ -19,7 +19,6 @@ from goldfc_bench.report.tables import (
     ranges,
     score_of,
     seconds_of,
-    was_tried,
 )
 from goldfc_bench.run import Run
 
@@ -42,7 +41,7 @@ def sites(runs: Sequence[Run]) -> Iterator[Part]:
         yield Heading(f"{index} against the number of sites")
         yield Panels([_score_panel(runs, dataset, index) for dataset in datasets])
     yield duel(runs, OURS, CORESET)
-    ended = [run for run in runs if run.status != "timeout"]
+    ended = [run for run in runs if not run.is_out_of_time]
     yield change_table("sites", ended, number_of_sites, "of the numbers of sites")
     yield Heading("Seconds against the number of sites")
     yield Text(SECONDS)
@@ -63,14 +62,14 @@ def _where(runs: Sequence[Run], numbers: Sequence[int]) -> str:
 
 
 def _score_panel(runs: Sequence[Run], dataset: str, index: str) -> Drawing:
-    own = [run for run in runs if run.dataset == dataset and run.status != "timeout"]
+    own = [run for run in runs if run.dataset == dataset and not run.is_out_of_time]
     curves = curves_of(own, number_of_sites, lambda group: score_of(group, "federated", index).mean)
     svg = draw_lines(f"{dataset}, {index}", curves, "sites")
     return Drawing(f"sites-{index}-{dataset}", f"{index} against the number of sites on {dataset}", svg)
 
 
 def _time_panel(runs: Sequence[Run], dataset: str) -> Drawing:
-    own = [run for run in runs if run.dataset == dataset and was_tried(run)]
+    own = [run for run in runs if run.dataset == dataset and run.was_tried]
     curves = curves_of(own, number_of_sites, lambda group: figure_of(map(seconds_of, group)).mean)
     svg = draw_times(f"{dataset}, seconds", curves, "sites")
     return Drawing(f"sites-seconds-{dataset}", f"Seconds against the number of sites on {dataset}", svg)
