@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from goldfc.site.audit import Audit
     from goldfc.site.ledger import Ledger
     from goldfc.site.policy import Policy
-    from goldfc.site.table.cells import Table as TableOfRows
-    from goldfc.site.table.table import Streamed
+    from goldfc.site.table.table import Table as TableOfRows
 
 A_FILE = click.Path(path_type=Path)
 FEDERATION_OPTION = click.option(
@@ -219,7 +218,7 @@ def opened_table(
     *,
     drop: bool,
     person_column: str | None = None,
-) -> "Iterator[TableOfRows | Streamed]":
+) -> "Iterator[TableOfRows]":
     """The rows; on a terminal, a bar while a large file is read."""
     from goldfc.site.table.table import open_table
 

@@ -19,8 +19,8 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import encode
 from goldfc.server.round import fuse_admitted
 from goldfc.site.send import draft_summary
-from goldfc.site.table.cells import as_table
 from goldfc.site.table.readers import read_raw
+from goldfc.site.table.table import as_table
 from goldfc.transport.flower.job import Status
 from goldfc.transport.flower.records import SENTENCES
 from sites import Keys, agreement, write_agreement, write_policy

@@ -31,8 +31,7 @@ from goldfc.site.labels import LABEL_COLUMNS, labels_of, write_labels
 from goldfc.site.ledger import Ledger, age_of
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.send import Draft, draft_summary, open_model, sealed_for_server, send
-from goldfc.site.table.cells import Table
-from goldfc.site.table.table import Streamed, open_table
+from goldfc.site.table.table import Table, open_table
 from goldfc.transport.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named_site, read_question, word_for
 
 logger = logging.getLogger("goldfc.flower")
@@ -56,7 +55,7 @@ class NodeSettings:
         """What stays there."""
         return Ledger.of(self.data, self.policy)
 
-    def table(self, columns: tuple[Column, ...], person: str | None = None) -> AbstractContextManager[Table | Streamed]:
+    def table(self, columns: tuple[Column, ...], person: str | None = None) -> AbstractContextManager[Table]:
         """Its rows, in memory or, if they are many, on the disk."""
         drop, id_column = self.agreement.missing == "drop", self.agreement.id_column
         return open_table(self.data, columns, drop=drop, id_column=id_column, person_column=person)
