@@ -1,6 +1,7 @@
 """A small federation by files, for tests."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -65,8 +66,9 @@ def write_agreement(folder: Path, what: Agreement) -> None:
     assert read_agreement(folder / "federation.toml") == what
 
 
+@cache
 def summary_of(number: int, name: str, what: Agreement) -> tuple[Summary, RowLabels]:
-    """What a site sends, and what it keeps to itself."""
+    """What a site sends, and what it keeps to itself; made once, since a site looks at it like an attacker."""
     return summarize(rows_of(number), name, fusion_of(what).task, terms=what.terms)
 
 

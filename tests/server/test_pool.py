@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -399,6 +400,7 @@ def test_a_single_cluster_has_no_gaps_around_it() -> None:
 # --- prototypes ------------------------------------------------------------------------------------------------------
 
 
+@cache
 def moon_summaries(n_sites: int, n_rows: int, way: OneShot) -> tuple[list[Summary], FloatArray]:
     X = make_moons(n_rows, noise=0.03, random_state=0)[0]
     sites = [summarize(X[n::n_sites], f"{n:02}", way.task)[0] for n in range(n_sites)]
@@ -436,7 +438,7 @@ def test_prototypes_do_not_tell_whose_they_are() -> None:
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e9, 1e-6)])
 def test_of_many_there_are_a_thousand_prototypes_at_most_and_none_of_few_rows(units: tuple[float, float]) -> None:
     way = OneShot(Task(smallest=5, rows_each=8))
-    summaries, X = moon_summaries(30, 12_000, way)
+    summaries, X = moon_summaries(12, 12_000, way)
     rng = np.random.default_rng(0)
     moved = [
         Summary(

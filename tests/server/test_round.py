@@ -1,6 +1,7 @@
 """One round in one process: what crosses, what stays, and what is refused."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,13 @@ def gold_sites() -> list[GoldSite]:
     return [GoldSite(name, rows_of(name), site_generator(0, name)) for name in NAMES]
 
 
+@cache
+def summary_of(name: str, way: OneShot) -> Summary:
+    return summarize(rows_of(name), name, way.task)[0]
+
+
 def summaries(way: OneShot) -> list[Summary]:
-    return [summarize(rows_of(name), name, way.task)[0] for name in NAMES]
+    return [summary_of(name, way) for name in NAMES]
 
 
 def server() -> np.random.Generator:

@@ -29,6 +29,12 @@ from sites import Keys, agreement, write_policy
 NAMES = ("age", "pressure", "weight", "ill")
 
 
+@pytest.fixture(autouse=True)
+def nobody_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How well members are told from others is looked at elsewhere, and takes much longer than all of this."""
+    monkeypatch.setattr("goldfc.site.summarize.membership_of", lambda *_: None)
+
+
 @dataclass(frozen=True)
 class Given:
     """A table to be written: columns by name, and perhaps whose the rows are."""
