@@ -18,12 +18,13 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import goldfc
-from goldfc import GOLD, Model, OneShot, OneShotClustering, Site
+from goldfc import GOLD, Model, OneShotClustering, Site
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows, BadSettings
 from goldfc.learning.paper.competition import Learning, compete
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
+from goldfc.message.levels import with_fewest
 from goldfc.message.model import rules_of
 from goldfc.message.task import Task, rows_each
 from goldfc.randomness import generator, site_generator
@@ -435,7 +436,7 @@ def rows_per_micro_cluster(model: OneShotClustering, X: FloatArray, wards: IntAr
     sizes = []
     for ward in np.unique(wards):
         site = Site(str(ward), X[wards == ward])
-        site.answer(OneShot(Task(smallest=model.smallest, rows_each=rows_each(model.smallest))).task.to_message())
+        site.answer(Task(level=with_fewest(model.smallest), rows_each=rows_each(model.smallest)).to_message())
         sizes += np.bincount(site.micro_clusters).tolist()
     return sizes
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from goldfc.agreement import Agreement, context_of, read_agreement
 from goldfc.message.envelope import PrivateKey, PublicKey, seal
+from goldfc.message.levels import with_fewest
 from goldfc.message.summary import Summary
 from goldfc.message.wire import encode
 
@@ -33,7 +34,7 @@ def invented(agreement: Agreement) -> Summary:
     """Patients who do not exist."""
     rng = np.random.default_rng(0)
     centroids = rng.uniform(0.0, 1.0, (30, agreement.terms.n_features))
-    return Summary("west", centroids, smallest=agreement.smallest, terms=agreement.terms)
+    return Summary("west", centroids, level=with_fewest(agreement.smallest), terms=agreement.terms)
 
 
 def sealed(body: bytes, site: str, agreement: Agreement, key: PrivateKey) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.message.columns import (
@@ -24,6 +24,7 @@ from goldfc.message.columns import (
     shown,
 )
 from goldfc.message.envelope import Context, PublicKey
+from goldfc.message.levels import LEVELS, Level
 from goldfc.message.message import Message
 from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Task, rows_each
@@ -79,13 +80,20 @@ def checked_key(key: str | None) -> str | None:
         raise ValueError(str(error)) from error
 
 
+def known_level(name: str) -> str:
+    """The name of a privacy level."""
+    if name not in LEVELS:
+        raise ValueError(f"must be one of {', '.join(sorted(LEVELS))}")
+    return name
+
+
 class Agreement(Strict):
     """The content of `federation.toml`; docs/federation-file.md explains every line."""
 
     federation: Name
     round: Annotated[int, Field(ge=0, le=10**9)] = 1
     title: Text = ""
-    privacy: Literal["suppressed", "plain"] = "suppressed"
+    privacy: Annotated[str, AfterValidator(known_level)] = "suppressed"
     smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
     scaling: Literal["pooled", "ranges"] = "pooled"
     missing: Literal["refuse", "drop"] = "refuse"
@@ -130,13 +138,17 @@ class Agreement(Strict):
     @property
     def task(self) -> Task:
         """What is asked of every site."""
-        smallest = self.smallest if self.privacy == "suppressed" else 1
         return Task(
             most=min(Task().most, self.limits.most_micro_clusters),
-            rows_each=rows_each(smallest),
+            rows_each=rows_each(self.level.fewest),
             scaling=self.scaling,
-            smallest=smallest,
+            level=self.level,
         )
+
+    @property
+    def level(self) -> Level:
+        """The privacy level."""
+        return LEVELS[self.privacy].agreed(vars(self))
 
     @property
     def sealed(self) -> bool:
@@ -167,11 +179,8 @@ class Agreement(Strict):
             raise BadMessage(
                 f"{who} has {len(summary.centroids)} micro-clusters, and {self.limits.most_micro_clusters} are allowed."
             )
-        if self.privacy == "suppressed" and summary.smallest < self.smallest:
-            raise BadMessage(
-                f"{who} has a lower privacy level than agreed: micro-clusters from {summary.smallest} rows on, not "
-                f"from {self.smallest}."
-            )
+        if missing := self.level.missing_in(summary.level):
+            raise BadMessage(f"{who} has a lower privacy level than agreed: {missing}.")
         self._check_parts(summary, who)
         self._check_ranges(summary, who)
         return summary

@@ -14,6 +14,7 @@ from goldfc._encoding import Encoding, encoding_of, is_missing_value
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.paper.competition import Learning
+from goldfc.message.levels import with_fewest
 from goldfc.message.model import Model
 from goldfc.message.task import Part, Scaling, Task, rows_each
 from goldfc.randomness import generator, site_generator
@@ -155,7 +156,9 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
         check_withhold(self.withhold)
-        fusion = OneShot(Task(scaling=self._scaling(), smallest=self.smallest, rows_each=rows_each(self.smallest)))
+        fusion = OneShot(
+            Task(scaling=self._scaling(), level=with_fewest(self.smallest), rows_each=rows_each(self.smallest))
+        )
         self._encoding: Encoding = encoding_of(X, self.categorical)
         rows = self._rows(X, reset=True)
         names, places = self._sites(groups, y, len(rows))

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from goldfc import summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
+from goldfc.message.levels import with_fewest
 from goldfc.site.membership import guess_of
 from goldfc_bench.attacks import attributes, differencing, homogeneity, membership, neighbours, reconstruction, run
 from goldfc_bench.attacks.before import told_before
@@ -109,7 +110,7 @@ def test_a_row_says_what_came_of_all_attacks_and_can_be_read_back() -> None:
 
 
 def test_where_a_site_refuses_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "TASK", replace(TASK, smallest=50))
+    monkeypatch.setattr(run, "TASK", replace(TASK, level=with_fewest(50)))
     row = row_of(("digits", 20, "after"), 2)
     assert row is not None
     assert row.refused == row.targets == 12

@@ -14,6 +14,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.demo.data import sites_of
 from goldfc.learning.mixture import fit_mixture
 from goldfc.learning.paper.competition import start
+from goldfc.message.task import Task
 from goldfc.server.fusions import fuse
 from goldfc.site.summarize import summarize
 from goldfc.transport.local import LocalPort
@@ -183,7 +184,7 @@ def test_a_site_of_many_rows_goes_through_all_stages_of_a_site() -> None:
     rows = np.random.default_rng(0).normal(size=(30_000, 3))
     clock = stages.StageClock()
     with stages.under(clock):
-        summarize(rows, "a", OneShot().task)
+        summarize(rows, "a", Task())
     for stage in stages.STAGES[: stages.STAGES.index("measuring, shape") + 1]:
         assert clock.seconds[stage] > 0.0, stage
         need = clock.needs[stage]
@@ -219,7 +220,7 @@ def test_needs_are_counted_by_formula() -> None:
     for own, squares in ((False, 0), (True, 4 * 16)):
         clusters = fit_mixture(micro, np.arange(60) % 3, own=own).clusters
         assert needs.of_em_step(clusters, micro).flops == 60 * 3 * (4 * 4 + squares + 20)
-    summary, _ = summarize(rows, "a", OneShot().task)
+    summary, _ = summarize(rows, "a", Task())
     model = fuse([summary], 2, OneShot(), np.random.default_rng(0))
     undone = 2 * model.covariance.size if model.covariance.ndim > 1 else 0
     compared = 2 if model.prototypes is None else len(model.prototypes.points)

@@ -10,12 +10,13 @@ from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.learning import rows as rows_module
 from goldfc.learning.rows import Chosen, InMemory, RowSource, blocks_of, sample_of
+from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.site.audit import audit
 from goldfc.site.learn import moments_of
 from goldfc.site.summarize import tell
 
-WAY = OneShot(Task(smallest=5, rows_each=8))
+WAY = OneShot(Task(level=with_fewest(5), rows_each=8))
 
 
 def table(n_rows: int, n_features: int = 3) -> FloatArray:

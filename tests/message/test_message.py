@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from goldfc import OneShot, Summary, summarize
+from goldfc import Summary, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS
 from goldfc.message.columns import Column, Terms
 from goldfc.message.message import Message
 from goldfc.message.summary import LARGEST_MASS, is_covariance
+from goldfc.message.task import Task
 from strategies import rows
 
 MANY = MOST_FEATURES_FOR_CORRELATIONS + 1
@@ -100,7 +101,7 @@ def test_where_there_are_no_numbers_there_is_no_shape() -> None:
         with pytest.raises(BadMessage, match="'a' holds a shape, but no column of numbers"):
             Summary("a", centroids, shape=shape, terms=WITHOUT_NUMBERS)
     rows = np.eye(4)[np.random.default_rng(0).integers(4, size=60)]
-    summary, _ = summarize(rows, "a", OneShot().task, terms=WITHOUT_NUMBERS)
+    summary, _ = summarize(rows, "a", Task(), terms=WITHOUT_NUMBERS)
     assert summary.shape is None
     assert "shape" not in summary.to_message().arrays
 
@@ -148,7 +149,7 @@ def test_of_several_covariances_each_must_be_one() -> None:
 @settings(max_examples=100, deadline=None)
 @given(X=rows())
 def test_what_an_honest_site_sends_is_never_refused(X: FloatArray) -> None:
-    summary, _ = summarize(X, "a", OneShot().task)
+    summary, _ = summarize(X, "a", Task())
     back = Summary.from_message(summary.to_message())
     assert back.mass is not None
     assert back.shape is not None
@@ -160,6 +161,6 @@ def test_what_an_honest_site_sends_is_never_refused(X: FloatArray) -> None:
 def test_tiny_and_huge_rows_can_be_sent(size: float) -> None:
     for seed in range(10):
         X = np.random.default_rng(seed).normal(size=(seed + 2, 3)) * size
-        summary, _ = summarize(X, "a", OneShot().task)
+        summary, _ = summarize(X, "a", Task())
         assert summary.shape is not None
         assert np.isfinite(summary.shape).all()

@@ -24,6 +24,7 @@ from goldfc.learning.moments import Moments
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.message import wire
 from goldfc.message.columns import UNNAMED, Column, Terms
+from goldfc.message.levels import with_fewest
 from goldfc.message.message import Message, canonical_json
 from goldfc.message.model import Prototypes
 
@@ -43,7 +44,7 @@ SUMMARY = Summary(
     mass=np.array([5, 10, 5]),
     shape=np.array([[4.0, 0.5], [0.5, 9.0]]),
     moments=Moments(20.0, np.array([169.0, 0.5, 70.0]), np.array([3200.0, 4.0, 4200.0])),
-    smallest=5,
+    level=with_fewest(5),
     terms=TERMS,
 )
 COVARIANCE = np.array([[4.0, 0.5], [0.5, 9.0]])
@@ -218,7 +219,7 @@ def test_the_kind_of_number_that_content_was_held_in_does_not_change_the_bytes(d
 
 
 def test_parts_that_a_site_withholds_are_not_there() -> None:
-    bare = replace(SUMMARY, mass=None, shape=None, moments=None, smallest=1)
+    bare = replace(SUMMARY, mass=None, shape=None, moments=None, level=with_fewest(1))
     message = wire.decode(wire.encode(bare.to_message()))
     assert set(message.arrays) == {"centroids"}
     assert set(message.facts) == {"site", "terms"}

@@ -15,6 +15,7 @@ from goldfc.errors import BadMessage
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.message.columns import Column, Terms
+from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.report.model_page import (
@@ -31,7 +32,7 @@ from goldfc.server.influence import LeftOut
 from goldfc.site.gold import GoldSite
 from pages import addresses_in, tags_of, text_of
 
-WAY = OneShot(Task(smallest=5, rows_each=8), starts=3)
+WAY = OneShot(Task(level=with_fewest(5), rows_each=8), starts=3)
 TERMS = Terms(
     federation="heart-study",
     round=3,

@@ -157,7 +157,7 @@ def test_values_outside_of_an_agreed_range_are_refused(tmp_path: Path) -> None:
         summary.mass,
         summary.shape,
         replace(summary.moments, mean=summary.moments.mean + np.array([1000.0, 0.0])) if summary.moments else None,
-        summary.smallest,
+        summary.level,
         folder.agreement.terms,
     )
     put(folder, "east.summary", encode(far.to_message()))
@@ -426,7 +426,7 @@ def test_a_site_in_other_units_is_left_out_and_named() -> None:
     assert odd.moments is not None
     assert odd.shape is not None
     moments = type(odd.moments)(odd.moments.count, odd.moments.mean * 1e6, odd.moments.squares * 1e12)
-    summaries[2] = Summary("south", odd.centroids * 1e6, odd.mass, odd.shape * 1e12, moments, odd.smallest, odd.terms)
+    summaries[2] = Summary("south", odd.centroids * 1e6, odd.mass, odd.shape * 1e12, moments, odd.level, odd.terms)
     result = fuse_admitted(summaries, what, 3)
     left_out = result.left_out
     assert list(left_out) == ["south"]

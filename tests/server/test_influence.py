@@ -11,12 +11,13 @@ from sklearn.metrics import adjusted_rand_score
 from goldfc import OneShot, Summary, fuse, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
+from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.server.influence import LeftOut, adjusted_rand_index, leave_one_out
 from strategies import blobs, seeds
 
-WAY = OneShot(Task(smallest=5, rows_each=8), starts=3)
+WAY = OneShot(Task(level=with_fewest(5), rows_each=8), starts=3)
 RNG_OF: Callable[[], np.random.Generator] = lambda: generator(0, "server")  # noqa: E731
 
 

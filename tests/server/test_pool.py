@@ -17,6 +17,7 @@ from goldfc import LocalPort, Model, OneShot, Site, Summary, fuse, run_round, su
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS, Layout, MicroClusters
 from goldfc.message.columns import Column, Terms
+from goldfc.message.levels import with_fewest
 from goldfc.message.task import Part, Task
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server_module
@@ -31,7 +32,7 @@ ROWS = dict(zip(NAMES, np.split(blobs(3, 300, 3, seed=0)[0], 3), strict=True))
 
 
 def summary_of(name: str, *withhold: Part) -> Summary:
-    return summarize(ROWS[name], name, OneShot().task, withhold=withhold)[0]
+    return summarize(ROWS[name], name, Task(), withhold=withhold)[0]
 
 
 def pool(summaries: Sequence[Summary], *, by_mass: bool = True) -> MicroClusters:
@@ -164,7 +165,7 @@ def told(n_rows: int, name: str, seed: int, n_features: int = 6) -> tuple[Summar
     rng = np.random.default_rng(seed)
     centers = np.array([X[truth == cluster].mean(axis=0) for cluster in range(3)])
     rows = centers[truth] + rng.normal(size=X.shape)
-    return summarize(rows, name, OneShot(Task(smallest=5, rows_each=8)).task)[0], rows, truth
+    return summarize(rows, name, Task(level=with_fewest(5), rows_each=8))[0], rows, truth
 
 
 def test_sites_that_tell_a_covariance_moments_or_one_mean_are_fused_to_a_sensible_model() -> None:
@@ -175,11 +176,11 @@ def test_sites_that_tell_a_covariance_moments_or_one_mean_are_fused_to_a_sensibl
     assert (middle.shape, small.shape, small.moments) == (None, None, None)
     assert middle.moments is not None
     assert len(middle.centroids) > len(small.centroids) == 1
-    model = fuse([large, middle, small], 3, OneShot(Task(smallest=5)), generator(0))
+    model = fuse([large, middle, small], 3, OneShot(Task(level=with_fewest(5))), generator(0))
     assert ari(truth, predict(model, rows)) > 0.95
     assert ari(theirs, predict(model, others)) > 0.95
     assert is_far(model, rows).mean() < 0.02
-    alone = fuse([large], 3, OneShot(Task(smallest=5)), generator(0))
+    alone = fuse([large], 3, OneShot(Task(level=with_fewest(5))), generator(0))
     size = np.trace(model.covariance) if model.covariance.ndim == 2 else model.covariance.sum()
     usual = np.trace(alone.covariance) if alone.covariance.ndim == 2 else alone.covariance.sum()
     assert 0.5 < size / usual < 2.0
@@ -189,12 +190,12 @@ def test_sites_that_tell_a_covariance_moments_or_one_mean_are_fused_to_a_sensibl
 @pytest.mark.parametrize("n_rows", [200, 1000])
 def test_the_spread_that_follows_from_moments_is_that_of_the_rows(n_rows: int) -> None:
     X, _ = blobs(3, n_rows, 3, seed=1)
-    plain = summarize(X, "a", OneShot().task)[0]
+    plain = summarize(X, "a", Task())[0]
     assert plain.shape is not None
     exact = spread_in(replace(plain, shape=None))
     assert exact is not None
     np.testing.assert_allclose(exact, np.diagonal(plain.shape), rtol=1e-6)
-    level = summarize(X, "a", OneShot(Task(smallest=5, rows_each=8)).task)[0]
+    level = summarize(X, "a", Task(level=with_fewest(5), rows_each=8))[0]
     assert level.shape is not None
     rounded = spread_in(replace(level, shape=None))
     assert rounded is not None
@@ -227,7 +228,7 @@ def mixed_rows(n_rows: int, seed: int) -> tuple[FloatArray, IntArray]:
 
 def test_of_mixed_tables_numbers_and_shares_are_pooled_apart() -> None:
     rows, _ = mixed_rows(300, 0)
-    parts = [summarize(rows[n::3], f"{n}", OneShot().task, terms=MIXED)[0] for n in range(3)]
+    parts = [summarize(rows[n::3], f"{n}", Task(), terms=MIXED)[0] for n in range(3)]
     micro = pool(parts)
     assert micro.centroids.shape == (len(micro.mass), 1)
     assert micro.levels == (3, 2)
@@ -408,7 +409,7 @@ def moon_summaries(n_sites: int, n_rows: int, way: OneShot) -> tuple[list[Summar
 
 
 def test_few_micro_clusters_are_prototypes_themselves() -> None:
-    way = OneShot(Task(smallest=5, rows_each=8))
+    way = OneShot(Task(level=with_fewest(5), rows_each=8))
     summaries, _ = moon_summaries(4, 1200, way)
     model = fuse(summaries, 2, way, generator(0))
     assert model.kind == "linked"
@@ -423,7 +424,7 @@ def test_few_micro_clusters_are_prototypes_themselves() -> None:
 
 
 def test_prototypes_do_not_tell_whose_they_are() -> None:
-    way = OneShot(Task(smallest=5, rows_each=8))
+    way = OneShot(Task(level=with_fewest(5), rows_each=8))
     summaries, _ = moon_summaries(4, 1200, way)
     renamed = [replace(one, site=name) for one, name in zip(summaries, "dbca", strict=True)]
     one, other = (fuse(sent, 2, way, generator(0)).prototypes for sent in (summaries, renamed))
@@ -437,7 +438,7 @@ def test_prototypes_do_not_tell_whose_they_are() -> None:
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e9, 1e-6)])
 def test_of_many_there_are_a_thousand_prototypes_at_most_and_none_of_few_rows(units: tuple[float, float]) -> None:
-    way = OneShot(Task(smallest=5, rows_each=8))
+    way = OneShot(Task(level=with_fewest(5), rows_each=8))
     summaries, X = moon_summaries(12, 12_000, way)
     rng = np.random.default_rng(0)
     moved = [
@@ -446,7 +447,7 @@ def test_of_many_there_are_a_thousand_prototypes_at_most_and_none_of_few_rows(un
             (one.centroids + 0.01 * rng.normal(size=one.centroids.shape)) * units,  # so that no two are the same
             one.mass,
             None if one.shape is None else one.shape * np.outer(units, units),
-            smallest=5,
+            level=with_fewest(5),
         )
         for one in summaries
     ]

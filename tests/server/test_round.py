@@ -13,6 +13,7 @@ from goldfc._types import FloatArray
 from goldfc.errors import BadMessage, BadRows, BadSettings, GoldError
 from goldfc.learning.judge import KINDS
 from goldfc.learning.paper.competition import Learning
+from goldfc.message.levels import with_fewest
 from goldfc.message.message import Message
 from goldfc.message.task import rows_each
 from goldfc.randomness import generator, site_generator
@@ -25,7 +26,7 @@ WAYS: dict[str, OneShot] = {
     "any kind": OneShot(),
     **{kind: OneShot(kinds=(kind,)) for kind in KINDS},
     "as given": OneShot(Task(scaling="given")),
-    "suppressed": OneShot(Task(smallest=5, rows_each=rows_each(5))),
+    "suppressed": OneShot(Task(level=with_fewest(5), rows_each=rows_each(5))),
 }
 all_ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
@@ -119,7 +120,7 @@ def test_every_site_answers_exactly_once_and_sends_mass_shape_and_moments() -> N
 def test_centroid_mass_and_shape_are_those_of_the_rows() -> None:
     for name in NAMES:
         rows = rows_of(name)
-        summary, labels = summarize(rows, name, OneShot().task)
+        summary, labels = summarize(rows, name, Task())
         np.testing.assert_array_equal(summary.mass, np.bincount(labels))
         assert len(summary.centroids) == 90 // 5
         for number, centroid in enumerate(summary.centroids):
@@ -206,7 +207,7 @@ def test_a_sites_summary_does_not_hang_on_who_else_takes_part(way: OneShot) -> N
 @pytest.mark.parametrize("n_clusters", [3, None])
 @all_ways
 def test_messages_survive_the_way_there_and_back(way: OneShot, n_clusters: int | None) -> None:
-    for task in (Task(), Task(30, 4, True, False, "ranges", 3), way.task):
+    for task in (Task(), Task(30, 4, True, False, "ranges", with_fewest(3)), way.task):
         assert Task.from_message(task.to_message()) == task
     summary = summaries(way)[0]
     back_up = Summary.from_message(summary.to_message())

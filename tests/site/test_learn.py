@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from goldfc import OneShot, summarize
+from goldfc import summarize
 from goldfc._types import FloatArray
 from goldfc.learning.rows import InMemory
 from goldfc.message.columns import Column, Terms
+from goldfc.message.levels import with_fewest
 from goldfc.message.task import Scaling, Task
 from goldfc.site.learn import DIFFERENT_LEVELS, FEWEST_NUMBERS, moments_of, shape_of, unit_of
 from goldfc.site.summarize import tell
@@ -53,10 +54,10 @@ def test_a_category_that_all_rows_share_does_no_harm() -> None:
     rows[:, [0, 1, 2, 4, 6, 7]] = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]
     unit = unit_of(moments_of(InMemory(rows)), "pooled", MIXED)
     assert np.isfinite(unit(rows)).all()
-    summary, _ = summarize(rows, "a", OneShot().task, terms=MIXED)
+    summary, _ = summarize(rows, "a", Task(), terms=MIXED)
     np.testing.assert_array_equal(summary.centroids[:, [0, 4]], 1.0)
     constant = np.zeros((60, 8))
-    assert len(summarize(constant, "a", OneShot().task, terms=MIXED)[0].centroids) == 1
+    assert len(summarize(constant, "a", Task(), terms=MIXED)[0].centroids) == 1
 
 
 @pytest.mark.parametrize("units", [(1000.0, 1000.0), (1e9, 1e-6)])
@@ -65,14 +66,14 @@ def test_units_and_origins_do_not_change_the_micro_clusters(units: tuple[float, 
     rows = mixed(500)
     moved = rows.copy()
     moved[:, [3, 5]] = (moved[:, [3, 5]] + shift) * units
-    one = summarize(rows, "a", OneShot().task, terms=MIXED)[1]
-    other = summarize(moved, "a", OneShot().task, terms=MIXED)[1]
+    one = summarize(rows, "a", Task(), terms=MIXED)[1]
+    other = summarize(moved, "a", Task(), terms=MIXED)[1]
     np.testing.assert_array_equal(one, other)
 
 
 def test_the_shape_is_that_of_the_numbers() -> None:
     rows = mixed(400)
-    summary, labels = summarize(rows, "a", OneShot().task, terms=MIXED)
+    summary, labels = summarize(rows, "a", Task(), terms=MIXED)
     apart = (rows - summary.centroids[labels])[:, [3, 5]]
     assert summary.shape is not None
     np.testing.assert_allclose(summary.shape, apart.T @ apart / 400, atol=1e-12)
@@ -81,7 +82,7 @@ def test_the_shape_is_that_of_the_numbers() -> None:
 
 def test_of_suppressed_mixed_tables_no_micro_cluster_is_small_and_shares_are_rounded() -> None:
     rows = mixed(500)
-    told = tell(rows, "a", OneShot(Task(smallest=5, rows_each=8)).task, terms=MIXED)
+    told = tell(rows, "a", Task(level=with_fewest(5), rows_each=8), terms=MIXED)
     labels, those = told.micro_clusters, [0, 1, 2, 4, 6, 7]
     shares, steps, sizes = told.summary.centroids[:, those], told.grid[:, those], np.bincount(labels)
     assert sizes.min() >= 5

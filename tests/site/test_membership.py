@@ -11,13 +11,14 @@ import pytest
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.rows import InMemory, RowSource, as_source
+from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.site.audit import EXPECTED_COUNTS, MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
 from goldfc.site.membership import guess_of, try_out
 from goldfc.site.privacy import expected_auc
 from goldfc.site.summarize import alike, measured, tell
 
-LEVEL = OneShot(Task(smallest=5, rows_each=8))
+LEVEL = OneShot(Task(level=with_fewest(5), rows_each=8))
 PLAIN = OneShot(Task(rows_each=2))
 
 

@@ -72,7 +72,7 @@ def test_what_leaves_has_the_larger_smallest_and_the_coarser_steps(tmp_path: Pat
     data, what = site(tmp_path / "a"), agreement()
     write_policy(data.parent, "smallest = 8", "steps = { age = 5, pressure = 0.001 }")
     summary = draft_summary(table_of(data, what), "east", what, data).summary
-    assert summary.smallest == 8
+    assert summary.level.fewest == 8
     np.testing.assert_array_equal(summary.centroids[:, 0] % 5.0, 0.0)
     usual = summarize(rows_of(0), "east", Policy(smallest=8).tightened(what), terms=what.terms)[0]
     np.testing.assert_array_equal(summary.centroids[:, 1], usual.centroids[:, 1])  # finer than usual changes nothing

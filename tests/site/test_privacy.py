@@ -15,6 +15,7 @@ from goldfc.agreement import Agreement
 from goldfc.errors import BadRows
 from goldfc.learning.rows import InMemory, RowSource
 from goldfc.message.columns import UNNAMED, Column, Terms
+from goldfc.message.levels import with_fewest
 from goldfc.message.summary import is_covariance
 from goldfc.message.task import Task
 from goldfc.server.one_shot import fusion_of
@@ -38,7 +39,7 @@ from goldfc.site.privacy import (
 )
 from goldfc.site.summarize import measured, tell, tell_as
 
-WAY = OneShot(Task(smallest=5, rows_each=8))
+WAY = OneShot(Task(level=with_fewest(5), rows_each=8))
 PLAIN = OneShot(Task(most=1000, rows_each=1))
 
 
@@ -63,7 +64,7 @@ def summary_of(rows: FloatArray | RowSource, way: OneShot = WAY, terms: Terms | 
 def test_no_centroid_is_a_row_and_no_micro_cluster_is_small(seed: int, n_features: int) -> None:
     rows = with_loners(seed, n_features)
     # Also where a site is asked for more micro-clusters than it can make of so many rows.
-    for way in (WAY, OneShot(Task(most=1000, rows_each=1, smallest=5))):
+    for way in (WAY, OneShot(Task(most=1000, rows_each=1, level=with_fewest(5)))):
         summary, labels = summarize(rows, "a", way.task)
         assert not is_a_row(summary.centroids, rows).any()
         assert np.bincount(labels).min() >= 5
@@ -207,11 +208,9 @@ def test_one_row_more_or_less_moves_a_mean_by_less_than_about_its_step(seed: int
     usual = np.abs(rows - rows.mean(axis=0)) <= 2.0 * rows.std(axis=0)
     usual[:, 2] = True
     assert (moved <= np.where(usual, step * n_rows / (n_rows - 1), np.inf)).all()
-    summary, _ = summarize(rows[:, :1], "a", OneShot(Task(smallest=5, most=1)).task) if n_rows >= 10 else (None, None)
+    summary, _ = summarize(rows[:, :1], "a", Task(level=with_fewest(5), most=1)) if n_rows >= 10 else (None, None)
     if summary is not None:
-        less, _ = (
-            summarize(rows[1:, :1], "a", OneShot(Task(smallest=5, most=1)).task) if n_rows >= 11 else (summary, None)
-        )
+        less, _ = summarize(rows[1:, :1], "a", Task(level=with_fewest(5), most=1)) if n_rows >= 11 else (summary, None)
         if usual[0, 0]:
             assert abs(summary.centroids - less.centroids).max() <= 2.3 * step[0]
 
@@ -356,7 +355,7 @@ def test_micro_clusters_grow_with_the_directions(n_features: int) -> None:
     one_factor = rng.normal(size=(40 * n_features, 1)) + 0.05 * rng.normal(size=(40 * n_features, n_features))
     for rows, directions in ((independent, n_features), (one_factor, 1)):
         summary, labels = summarize(rows, "a", WAY.task)
-        assert np.bincount(labels).min() >= summary.smallest >= max(5, int(0.9 * directions))
+        assert np.bincount(labels).min() >= summary.level.fewest >= max(5, int(0.9 * directions))
 
 
 def test_visits_are_not_people() -> None:
@@ -381,7 +380,7 @@ def test_every_micro_cluster_has_enough_different_people(seed: int, n_people: in
     told = tell(rows, "a", WAY.task, people=people)
     summary, labels = told.summary, told.micro_clusters
     for number in range(len(summary.centroids)):
-        assert len(np.unique(people[labels == number])) >= summary.smallest >= 5
+        assert len(np.unique(people[labels == number])) >= summary.level.fewest >= 5
     assert is_multiple(summary.centroids, grid_by_hand(rows, labels, people=people, coarseness=told.allowed.coarseness))
 
 
@@ -402,7 +401,7 @@ def test_a_persons_rows_may_be_in_several_micro_clusters() -> None:
     summary, labels = summarize(rows, "a", WAY.task, people=people)
     assert (labels[::2] != labels[1::2]).all()
     assert people_of_each(labels, people).sum() == 120
-    assert people_of_each(labels, people).min() >= summary.smallest
+    assert people_of_each(labels, people).min() >= summary.level.fewest
 
 
 # --- what is sensitive ---
@@ -494,7 +493,7 @@ def test_counts_are_multiples_of_five_and_shares_do_not_tell_the_exact_size() ->
             right += guesses[int(np.argmin(misses))] == size
         return right / len(sizes)
 
-    plain, labels = summarize(rows, "a", OneShot(Task(rows_each=20)).task, terms=terms)
+    plain, labels = summarize(rows, "a", Task(rows_each=20), terms=terms)
     assert guessed(plain.centroids, np.bincount(labels)) == 1.0
     summary, labels = summarize(rows, "a", WAY.task, terms=terms)
     assert summary.mass is not None

@@ -22,6 +22,7 @@ from goldfc.files import write_durably
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.message.columns import Column
+from goldfc.message.levels import with_fewest
 from goldfc.message.message import Message
 from goldfc.message.summary import LARGEST_MASS, Summary
 from goldfc.message.wire import encode
@@ -169,7 +170,7 @@ def huge_counts(summary: Summary) -> Summary:
 
 def one_huge_count(summary: Summary) -> Summary:
     """One of its micro-clusters outweighs all others."""
-    mass = np.full(len(summary.centroids), float(summary.smallest))
+    mass = np.full(len(summary.centroids), float(summary.level.fewest))
     mass[0] = LARGEST_MASS // 2
     return lie(summary, summary.centroids, mass)
 
@@ -177,7 +178,7 @@ def one_huge_count(summary: Summary) -> Summary:
 def thousands_of_points(summary: Summary) -> Summary:
     """Five thousand points everywhere."""
     points = 16.0 * np.random.default_rng(0).random((5_000, summary.centroids.shape[1]))
-    return lie(summary, points, np.full(5_000, float(summary.smallest)))
+    return lie(summary, points, np.full(5_000, float(summary.level.fewest)))
 
 
 def points_everywhere(summary: Summary) -> Summary:
@@ -188,7 +189,7 @@ def points_everywhere(summary: Summary) -> Summary:
 
 def huge_magnitudes(summary: Summary) -> Summary:
     """A billion times too large."""
-    return lie(summary, summary.centroids * 1e9, np.full(len(summary.centroids), max(50.0, summary.smallest)))
+    return lie(summary, summary.centroids * 1e9, np.full(len(summary.centroids), max(50.0, summary.level.fewest)))
 
 
 def two_faces(summary: Summary) -> Message:
@@ -253,7 +254,7 @@ def thousand_summaries(folder: Path, n_sites: int = 1_000) -> Iterator[str]:
             mass=np.full(100, 10),
             shape=np.eye(36),
             moments=Moments(1000.0, moments.mean, moments.squares * 10.0 + 1000.0),
-            smallest=5,
+            level=with_fewest(5),
             terms=what.terms,
         )
         (folder / "inbox" / f"site-{number:04}.summary").write_bytes(encode(summary.to_message()))

@@ -671,8 +671,8 @@ def agreement_of_summary(content: bytes, source: str) -> "Agreement":
                 federation=summary.terms.federation,
                 round=summary.terms.round,
                 columns=summary.terms.columns,
-                privacy="suppressed" if summary.smallest > 1 else "plain",
-                smallest=max(summary.smallest, 2),
+                privacy=summary.level.name,
+                smallest=max(summary.level.fewest, 2),
                 scaling="pooled" if summary.moments else "ranges",
             )
         except ValueError as error:

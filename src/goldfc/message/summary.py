@@ -12,6 +12,7 @@ from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
 from goldfc.learning.moments import LARGEST_VALUE, Moments
 from goldfc.message.columns import UNNAMED, Name, Terms, as_facts
+from goldfc.message.levels import PLAIN, Level, LevelFact, level_of
 from goldfc.message.schema import Array, Content, Fact, array, fact, group
 
 # More rows than this in one micro-cluster are no data, but an attempt to outweigh everybody else.
@@ -27,8 +28,8 @@ FEWER_DIGITS = 1e-290
 class Summary(Content):
     """All that leaves a site: its micro-clusters, by their centroids, and, unless withheld, their mass and shape.
 
-    Where sites learn in scales of their own, the moments of their columns go along. `smallest` is the privacy level:
-    above 1, no micro-cluster has fewer rows, and all is rounded. `terms` say what it is about.
+    Where sites learn in scales of their own, the moments of their columns go along. `level` is the privacy level, and
+    `terms` say what it is about.
     """
 
     site: str = fact(Name)
@@ -39,7 +40,7 @@ class Summary(Content):
     moments: Moments | None = group(
         Moments, default=None, count=Fact(Count, read=float, write=int), mean=Array((1,)), squares=Array((1,))
     )
-    smallest: int = fact(Annotated[int, Field(ge=2, le=10_000)], default=1)
+    level: Level = fact(LevelFact, default=PLAIN, read=level_of, write=Level.to_fact)
     terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
 
     KIND = "summary"
@@ -93,9 +94,9 @@ class Summary(Content):
                 f"The summary of site {self.site!r} must hold one mass per micro-cluster, {len(self.centroids)}; "
                 f"it has the shape {mass.shape}."
             )
-        if not ((mass >= self.smallest) & (mass <= LARGEST_MASS) & (mass == np.floor(mass))).all():
+        if not ((mass >= self.level.fewest) & (mass <= LARGEST_MASS) & (mass == np.floor(mass))).all():
             raise BadMessage(
-                f"The summary of site {self.site!r} holds masses that are not whole numbers from {self.smallest} "
+                f"The summary of site {self.site!r} holds masses that are not whole numbers from {self.level.fewest} "
                 f"to {LARGEST_MASS}."
             )
         return mass.astype(np.int64)
@@ -135,7 +136,7 @@ class Summary(Content):
                 f"1 to {LARGEST_MASS}."
             )
         # Each mass and the count are rounded on their own.
-        if self.mass is not None and abs(self.mass.sum() - moments.count) > self.smallest * (len(self.mass) + 1):
+        if self.mass is not None and abs(self.mass.sum() - moments.count) > self.level.fewest * (len(self.mass) + 1):
             raise BadMessage(
                 f"The summary of site {self.site!r} counts {moments.count:g} rows, but its micro-clusters have "
                 f"{self.mass.sum()}."
@@ -152,7 +153,7 @@ class Summary(Content):
         M2 = the masses times the squared distances of the micro-centroids from the mean + rows times the variance
         around them. Masses, centroids and moments are rounded, each on its own, by up to a standard deviation.
         """
-        mass = np.full(len(self.centroids), float(self.smallest)) if self.mass is None else self.mass
+        mass = np.full(len(self.centroids), float(self.level.fewest)) if self.mass is None else self.mass
         told = mass @ (self.centroids - moments.mean) ** 2
         if self.shape is not None:
             told[self.layout.numbers] += moments.count * diagonal_of(self.shape)

@@ -1,10 +1,11 @@
 """What the server asks of every site."""
 
 import numbers
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from goldfc.errors import BadSettings
+from goldfc.message.levels import PLAIN, Level, level_of, with_fewest
 from goldfc.message.message import Message
 
 Scaling = Literal["pooled", "ranges", "given"]
@@ -16,8 +17,7 @@ class Task:
 
     `most` is the largest number of micro-clusters, and `rows_each` how many rows there must be for each of them, in the
     mean. Each site brings its rows to the scale of its own spread (the server pools them), or to the agreed `ranges`,
-    or leaves them as `given`. With `smallest` above 1 no micro-cluster has fewer rows, and what leaves is rounded: see
-    `privacy`.
+    or leaves them as `given`. What is hidden is a matter of the privacy `level`.
     """
 
     most: int = 100
@@ -25,13 +25,13 @@ class Task:
     mass: bool = True
     shape: bool = True
     scaling: Scaling = "pooled"
-    smallest: int = 1
+    level: Level = PLAIN
 
     KIND = "summarize"
 
     def __post_init__(self) -> None:
         """Refuse what no site could do."""
-        for name in ("most", "rows_each", "smallest"):
+        for name in ("most", "rows_each"):
             value = getattr(self, name)
             if not isinstance(value, numbers.Integral) or int(value) < 1:
                 raise BadSettings(f"{name} must be a whole number from 1 on, got {value!r}.")
@@ -43,15 +43,25 @@ class Task:
         """How many micro-clusters a site with so many rows may have."""
         return max(1, min(self.most, n_rows // self.rows_each))
 
+    @property
+    def smallest(self) -> int:
+        """No micro-cluster has fewer rows."""
+        return self.level.fewest
+
+    def with_smallest(self, smallest: int, rows_each: int) -> "Task":
+        """The same with larger micro-clusters, or smaller ones."""
+        return replace(self, level=with_fewest(smallest), rows_each=rows_each)
+
     def to_message(self) -> Message:
         """As it travels."""
-        return Message(self.KIND, facts=asdict(self))
+        facts = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Message(self.KIND, facts={**facts, "level": self.level.to_fact()})
 
     @classmethod
     def from_message(cls, message: Message) -> "Task":
         """Read it back; settings out of range are refused as they are anywhere else."""
         with message.read_as(cls.KIND):
-            return cls(**message.facts)
+            return cls(**{**message.facts, "level": level_of(message.facts["level"])})
 
 
 Part = Literal["mass", "shape"]

@@ -8,7 +8,6 @@ from goldfc.message.columns import Terms
 from goldfc.message.message import Message
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
-from goldfc.site.privacy import MULTIPLE
 
 Line = tuple[str, str]
 
@@ -35,14 +34,7 @@ def describe_summary(summary: Summary) -> Iterator[Line]:
         yield "shape", "withheld" if summary.shape is None else shape_words(summary)
     if summary.moments is not None:
         yield "of every column", f"mean and variance of about {summary.moments.count:.0f} rows, to share one scale"
-    if summary.smallest > 1:
-        yield (
-            "privacy level",
-            f"suppressed: no micro-cluster of fewer than {summary.smallest} rows, means rounded to a grid, "
-            f"numbers of rows to multiples of {MULTIPLE}",
-        )
-    else:
-        yield "privacy level", "plain: a micro-cluster may be a single row, and its mean that row"
+    yield "privacy level", summary.level.promise
     yield "not in it", "rows, their order, names or ids, file names"
 
 

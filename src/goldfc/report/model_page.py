@@ -12,12 +12,12 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.files import write_durably
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import scale_of
+from goldfc.message.levels import MULTIPLE
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 from goldfc.report.describe import shown_of_clusters
 from goldfc.report.drawings import draw_curve, draw_levels, templates
 from goldfc.server.influence import LEAST_SITES, LeftOut, check_fused
-from goldfc.site.privacy import MULTIPLE
 
 # How many columns a card shows, if they are so many standard deviations from the mean, and how many features the table.
 MOST_TRAITS = 5

@@ -6,7 +6,6 @@ agreed on stricter. A site without one has the defaults. Its fingerprint is in e
 
 import hashlib
 import tomllib
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self
@@ -97,7 +96,7 @@ class Policy(Strict):
         self.check(agreement)
         task = agreement.task
         smallest = max(task.smallest, self.smallest)
-        return task if smallest == task.smallest else replace(task, smallest=smallest, rows_each=rows_each(smallest))
+        return task if smallest == task.smallest else task.with_smallest(smallest, rows_each(smallest))
 
     def limits(self, smallest: int) -> Limits:
         """What the audit goes by, where no micro-cluster may have fewer rows than `smallest`."""

@@ -23,6 +23,7 @@ from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.learning.rows import RowSource, blocks_of, sample_of, step_of_sample
 from goldfc.message.columns import Terms
+from goldfc.message.levels import MULTIPLE, Suppressed
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task, rows_each
 from goldfc.site.learn import Ends, Measured, to_grid
@@ -43,8 +44,6 @@ WIDEST_STEP = 2.0
 STEP_OF_GRAIN, STEP_OF_ONE_ROW = 2.0, 4.0
 # Rows that directions are counted with.
 SAMPLE = 1_000
-# Numbers of rows are told in multiples of this.
-MULTIPLE = 5
 # Steps have so many digits, so that people can read what is rounded to them.
 DIGITS = 2
 # No step is finer than this share of what is rounded.
@@ -95,7 +94,7 @@ def ladder(spread: Spread, n_people: int, task: Task, site: str) -> Iterator[All
 
 def one_mean(task: Task, n_people: int, coarseness: float) -> Allowed:
     """The mean of all rows, and nothing else."""
-    told = replace(task, smallest=n_people - n_people % MULTIPLE, most=1, shape=False)
+    told = replace(task, level=Suppressed(smallest=n_people - n_people % MULTIPLE), most=1, shape=False)
     return Allowed(told, moments=False, coarseness=coarseness)
 
 
@@ -152,7 +151,7 @@ def coarseness_for(spread: FloatArray, most: float) -> float:
 
 def stricter(task: Task, smallest: int) -> Task:
     """The same task with larger micro-clusters, and as many fewer."""
-    return replace(task, smallest=smallest, rows_each=max(task.rows_each, rows_each(smallest)))
+    return task.with_smallest(smallest, max(task.rows_each, rows_each(smallest)))
 
 
 @dataclass(frozen=True)
@@ -336,7 +335,7 @@ def suppressed(summary: Summary, rows: RowSource, moments: Moments, precision: P
     told = replace(
         summary,
         centroids=off_the_rows(told_means(summary.centroids, grid, summary.terms), rows, grid, summary.terms),
-        mass=None if summary.mass is None else coarse_counts(summary.mass, summary.smallest),
+        mass=None if summary.mass is None else coarse_counts(summary.mass, summary.level.fewest),
         moments=None,
     )
     return replace(

@@ -139,7 +139,7 @@ def facts_of(draft: Draft, data: Path, message: bytes) -> dict[str, Fact]:
         "rows": len(draft.table),
         "people": people_in(draft.table),
         "micro_clusters": len(draft.summary.centroids),
-        "smallest": draft.summary.smallest,
+        "smallest": draft.summary.level.fewest,
         "warnings": sorted({finding.name for finding in draft.audit.warnings}),
         "policy": draft.policy.fingerprint,
         "digest": draft.digest,

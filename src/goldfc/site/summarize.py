@@ -117,7 +117,7 @@ def alike(
     elif task.smallest > 1:
         # At least two micro-clusters, as there were before.
         smallest, rows_each = max(2, min(task.smallest, n_people // 4)), min(task.rows_each, n_people // 2)
-        allowed = replace(allowed, task=replace(task, smallest=smallest, rows_each=rows_each))
+        allowed = replace(allowed, task=task.with_smallest(smallest, rows_each))
     summary = told.summary
     return tell_as(source, summary.site, allowed, moments_of(source), summary.terms, people, steps).summary
 
@@ -148,7 +148,7 @@ def tell_as(
         mass=micro.size if task.mass else None,
         shape=shape_of(source, labels, micro.mean, numbers) if task.shape else None,
         moments=moments if allowed.moments else None,
-        smallest=task.smallest,
+        level=task.level,
         terms=terms,
     )
     precision = Precision(people_of_each(labels, people), n_people, of_all, of_all.around(micro, moments))

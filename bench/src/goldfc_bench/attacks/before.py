@@ -9,15 +9,15 @@ from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
 from goldfc.learning.rows import as_source
 from goldfc.message.columns import Terms
+from goldfc.message.levels import with_fewest
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
-from goldfc.server.one_shot import OneShot
 from goldfc.site.learn import Ends, Measured, moments_of, unit_of
 from goldfc.site.privacy import Allowed, groups_of, merge_small
 from goldfc.site.summarize import tell_as
 
 SMALLEST, STEP_OF_SHARES, DIGITS, DECIMALS = 5, 0.01, 4, 6
-TASK = OneShot(Task(rows_each=8)).task
+TASK = Task(rows_each=8)
 
 
 def told_before(rows: FloatArray, terms: Terms) -> Summary:
@@ -40,7 +40,7 @@ def told_before(rows: FloatArray, terms: Terms) -> Summary:
         mass=np.maximum(np.floor(merged.size / 5 + 0.5).astype(np.int64), 1) * 5,
         shape=fine_shape(residuals.T @ residuals / len(rows)) if residuals.shape[1] else None,
         moments=Moments(5.0 * round(len(rows) / 5), np.round(moments.mean / grid) * grid, keep_digits(moments.squares)),
-        smallest=SMALLEST,
+        level=with_fewest(SMALLEST),
     )
 
 

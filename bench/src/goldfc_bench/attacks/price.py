@@ -11,6 +11,7 @@ from goldfc._encoding import encoding_of
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
 from goldfc.message.columns import UNNAMED, Terms
+from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task, rows_each
 from goldfc.randomness import generator
 from goldfc.server.fusions import fuse
@@ -26,7 +27,7 @@ from goldfc_bench.shapes.sites import N_SITES, draw_sites
 ROWS_OF_A_SITE = 500
 # Of a split, and of a family, whose draws differ.
 SEEDS, DRAWS = 3, 6
-WITHOUT, WITH = OneShot(mass_cap=1.0), OneShot(Task(smallest=5, rows_each=rows_each(5)), mass_cap=1.0)
+WITHOUT, WITH = OneShot(mass_cap=1.0), OneShot(Task(level=with_fewest(5), rows_each=rows_each(5)), mass_cap=1.0)
 
 
 @dataclass(frozen=True)

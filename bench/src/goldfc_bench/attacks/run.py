@@ -13,10 +13,10 @@ from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.learning.rows import RowSource, as_source
+from goldfc.message.levels import with_fewest
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task, rows_each
 from goldfc.randomness import generator
-from goldfc.server.one_shot import OneShot
 from goldfc.site.audit import USUAL, membership_of
 from goldfc.site.membership import Guess, guess_of
 from goldfc.site.summarize import alike, tell
@@ -29,7 +29,7 @@ LEVELS: tuple[Level, ...] = ("before", "after")
 SIZES = (20, 40, 100, 300, 1_000, 3_000)
 SMALLEST, PEOPLE = 5, 800
 UNMEASURED = Guess(1.0, 1.0)
-TASK = OneShot(Task(smallest=SMALLEST, rows_each=rows_each(SMALLEST))).task
+TASK = Task(level=with_fewest(SMALLEST), rows_each=rows_each(SMALLEST))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from goldfc import OneShot
 from goldfc._types import IntArray
 from goldfc.demo.data import sites_of
 from goldfc.learning.micro_clusters import MicroClusters
@@ -23,6 +22,7 @@ from goldfc.learning.paper._kernels import Clusters
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
+from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.site.summarize import summarize
 from goldfc.transport.local import LocalPort
@@ -124,7 +124,7 @@ def peak_of_site(size: Size) -> Peak:
     warm_up(OneShotMethod())
     rows = dataset_of(size.dataset).X
     forget_cases()
-    _, extra = peak_bytes(lambda: summarize(rows, "all", OneShot().task))
+    _, extra = peak_bytes(lambda: summarize(rows, "all", Task()))
     what = f"lone site of {short(size.rows)} rows"
     return Peak(what, extra, rows.nbytes, rows.nbytes, "its data", SITE_DATA)
 
