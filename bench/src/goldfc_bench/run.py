@@ -26,6 +26,7 @@ from goldfc._parallel import side_by_side
 from goldfc._types import IntArray
 from goldfc.demo.data import Dataset, Split, gather, sites_of
 from goldfc.errors import GoldError
+from goldfc.files import write_durably
 from goldfc.learning.paper import compilation
 from goldfc.message.message import Message
 from goldfc.randomness import generator
@@ -254,9 +255,7 @@ class Rows:
 
     def rewrite(self, runs: Iterable[Run]) -> None:
         """All rows anew, at once or not at all."""
-        aside = self.path.with_suffix(".part")
-        aside.write_text("".join(run.to_json() + "\n" for run in runs), encoding="utf-8")
-        aside.replace(self.path)
+        write_durably(self.path, "".join(run.to_json() + "\n" for run in runs).encode())
 
 
 def run_jobs(jobs: Sequence[Job], rows: Rows, n_jobs: int, on_run: Callable[[Run], None]) -> list[Run]:

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings, GoldError
+from goldfc.files import write_durably
 from goldfc_bench.families import BACKGROUND, FAMILIES, Family
 from goldfc_bench.run import Clock
 from goldfc_bench.score import ari
@@ -169,9 +170,7 @@ class RowFile:
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """All rows anew, at once or not at all."""
-        aside = self.path.with_suffix(".part")
-        aside.write_text(as_lines(rows), encoding="utf-8")
-        aside.replace(self.path)
+        write_durably(self.path, as_lines(rows).encode())
 
 
 def as_lines(rows: Iterable[Row]) -> str:
