@@ -289,7 +289,7 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
             3,
             "a.csv: this is no goldfc message: it does not begin like one (`goldfc summarize` makes",
         ),
-        (("label", "a/a.csv", "--model", "a", "-o", "x.csv"), 3, "a: it must be a plain file, not a folder"),
+        (("label", "a/a.csv", "--model", "a", "-o", "x.csv"), 3, "it must be a plain file, not a link, a folder"),
         (("label", "a/a.csv", "--model", "no.model", "-o", "x.csv"), 2, "There is no file no.model; `goldfc fuse` or"),
         (("summarize", "a/a.csv", "-o", "a/a.csv"), 2, "a/a.csv is an input, and would be overwritten"),
         (("summarize", "a/a.csv", "-o", "b/b.csv"), 2, "b/b.csv is there, and not of the kind that would be written"),

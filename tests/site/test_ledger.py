@@ -316,9 +316,9 @@ def test_what_is_forgotten_is_gone_and_only_that_it_was_is_written_down(tmp_path
     sent(table_of(80), data)
     code, said = forget(data)
     assert (code, said) == (2, "goldfc: 1 messages would be forgotten; say --yes if that is meant.")
-    assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", ".message", ".rows", "secret"]
+    assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", ".lock", ".message", ".rows", "secret"]
     assert forget(data, "--yes")[0] == 0
-    assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", "secret"]
+    assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", ".lock", "secret"]
     last = json.loads((tmp_path / ".goldfc" / "ledger.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     assert set(last) == {"time", "event", "policy"}
     assert last["event"] == "forgot"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goldfc import Model, label
+from goldfc import Model, files, label
 from goldfc.agreement import Agreement
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.message.summary import Summary
@@ -176,7 +176,7 @@ def test_what_stays_are_digests_of_rows_the_message_the_secret_and_the_ledger(tm
     summary = sent_from(data, "east", agreement())
     private = tmp_path / "a" / ".goldfc"
     digest = summary.to_message().digest
-    names = [f"{digest}.message", f"{digest}.rows", "federations.json", "ledger.jsonl", "secret"]
+    names = [".lock", f"{digest}.message", f"{digest}.rows", "federations.json", "ledger.jsonl", "secret"]
     assert sorted(path.name for path in private.iterdir()) == names
     content = next(private.glob("*.rows")).read_bytes()
     for row in rows_of(0):
@@ -229,7 +229,7 @@ def test_the_private_folder_is_no_link_and_nobody_elses(tmp_path: Path, monkeypa
     assert not (tmp_path / "east" / "east.summary").exists()
     (tmp_path / "east" / ".goldfc").unlink()
     sent_from(data, "east", what)
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(files, "me", lambda: os.getuid() + 1)
     with pytest.raises(BadSettings, match=r"\.goldfc belongs to somebody else"):
         sent_from(data, "east", what)
 

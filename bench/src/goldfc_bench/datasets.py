@@ -11,7 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from io import BytesIO
+from io import BytesIO, StringIO
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from goldfc._types import FloatArray
 from goldfc.demo.data import Dataset, Split, bundled, scaled_columns
+from goldfc.files import write_durably
 from goldfc_bench.errors import DataNotFound
 
 
@@ -397,15 +398,14 @@ def _read(path: Path) -> Table:
 
 
 def _write(path: Path, table: Table) -> None:
-    """Aside first, then in place at once: a broken download never leaves half a file."""
+    """Whole or not at all: a broken download never leaves half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".part")
-    with aside.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*table.feature_names, "label"])
-        for row, label in zip(table.values, table.labels, strict=True):
-            writer.writerow([*(np.format_float_positional(value, trim="-") for value in row), label])
-    aside.replace(path)
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*table.feature_names, "label"])
+    for row, label in zip(table.values, table.labels, strict=True):
+        writer.writerow([*(np.format_float_positional(value, trim="-") for value in row), label])
+    write_durably(path, text.getvalue().encode())
 
 
 def _from_table(name: str, table: Table) -> Dataset:

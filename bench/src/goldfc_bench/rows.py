@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from goldfc.errors import GoldError
+from goldfc.files import write_durably
 from goldfc_bench.errors import NotForThis
 
 # done; failed: it said why; timeout: it took too long; not tried: a smaller one took too long; error: it broke;
@@ -52,9 +53,7 @@ class RowFile(Generic[AnyRow]):
     def rewrite(self, rows: Iterable[AnyRow]) -> None:
         """All rows anew, at once or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        aside = self.path.with_suffix(".part")
-        aside.write_text(as_lines(rows), encoding="utf-8")
-        aside.replace(self.path)
+        write_durably(self.path, as_lines(rows).encode())
 
 
 def as_lines(rows: Iterable[Row]) -> str:

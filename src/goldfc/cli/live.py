@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import click
 
 from goldfc.cli.federation import A_FILE, K_OPTION, say
 from goldfc.cli.shared import main
+from goldfc.files import OWN_GROUP, end_group
 
 if TYPE_CHECKING:
     from goldfc.transport.flower.job import Job, Status
@@ -173,9 +173,8 @@ class SimulatedRun:
 
     def stop(self) -> None:
         """End it and its children: first asked, then made to."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, number)
+        for force in (False, True):
+            end_group(self.process, force=force)
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(MOST_SECONDS_TO_END)
 
@@ -253,7 +252,7 @@ def simulated(job: Path) -> Iterator[Run]:
     """A run on the simulation engine; whatever happens, it has ended afterwards."""
     command = [sys.executable, "-m", "goldfc.transport.flower.simulate", str(job.absolute())]
     with job.with_name(SIMULATION_LOG).open("wb") as log:
-        process = subprocess.Popen(command, env=quiet(), stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+        process = subprocess.Popen(command, env=quiet(), stdout=log, stderr=log, **OWN_GROUP)  # noqa: S603
     run = SimulatedRun(process)
     try:
         yield run

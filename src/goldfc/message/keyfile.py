@@ -16,14 +16,13 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from goldfc.errors import BadSettings
-from goldfc.files import write_durably
+from goldfc.files import shared_with, write_durably
 
 LOCKED_PREFIX = "goldfc-locked-1:"
 # Where a program that nobody sits at finds the passphrase.
 VARIABLE = "GOLDFC_PASSPHRASE"
 SALT_BYTES, NONCE_BYTES = 16, 12
 MOST_BYTES = 1000
-FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 Ask = Callable[[], str | None]
 
@@ -37,19 +36,20 @@ def read_key_text(path: Path, ask: Ask = from_environment) -> str:
     """The text of a key; `ask` is asked for the passphrase if it is locked."""
     try:
         with path.open("rb") as file:
-            mode, text = os.fstat(file.fileno()).st_mode, file.read(MOST_BYTES).decode("ascii").strip()
+            found, text = os.fstat(file.fileno()), file.read(MOST_BYTES).decode("ascii").strip()
     except (OSError, ValueError) as error:
         raise BadSettings(f"{path.name} cannot be read as a key; `goldfc keygen` makes one.") from error
-    if mode & FOR_OTHERS and text.startswith("goldfc-"):
+    mode = stat.S_IMODE(found.st_mode)
+    if shared_with(found) and text.startswith("goldfc-"):
         raise BadSettings(
-            f"{path.name} can be used by others than its owner (mode {stat.S_IMODE(mode):o}); a private key must not: "
+            f"{path.name} can be used by others than its owner (mode {mode:o}); a private key must not: "
             f"chmod 600 {path.name}, and make a new one if others have been there."
         )
     return unlocked(text, path.name, ask) if text.startswith(LOCKED_PREFIX) else text
 
 
 def write_key_text(path: Path, text: str, passphrase: str | None = None) -> None:
-    """Into a file that only its owner can read."""
+    """Into a file that only its owner can read; on Windows, whoever may read its folder can."""
     kept = text if passphrase is None else locked(text, passphrase)
     write_durably(path, f"{kept}\n".encode(), private=True)
 

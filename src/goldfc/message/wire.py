@@ -7,7 +7,6 @@ which names the file and the rule.
 
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
@@ -22,6 +21,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from goldfc.errors import BadMessage
+from goldfc.files import open_plain
 from goldfc.message.columns import MOST_FEATURES, Strict, Terms, Text, as_facts, first_complaint, shown
 from goldfc.message.message import Message, canonical_json
 from goldfc.message.model import Model
@@ -228,24 +228,16 @@ def read_message(path: Path) -> bytes:
     """The bytes of a file that a stranger may have put there; refused by kind and size before they are read."""
     with naming(path.name):
         try:
-            # Not through a link, and without waiting for whoever writes into a pipe.
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            file = open_plain(path)
         except FileNotFoundError as error:
             raise BadMessage("there is no such file") from error
         except OSError as error:
-            raise BadMessage(f"it cannot be read ({error.strerror}); it must be a plain file, not a link") from error
-        try:
-            return read_plain(handle)
-        finally:
-            os.close(handle)
-
-
-def read_plain(handle: int) -> bytes:
-    """The bytes behind a handle, if it is that of a plain file and of no more than a message may have."""
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
-        raise BadMessage("it must be a plain file, not a folder, a pipe or a device")
-    if found.st_size > MOST_BYTES + MOST_ENVELOPE_BYTES:
-        raise BadMessage(f"it has {found.st_size} bytes, and {MOST_BYTES} are the limit")
-    with os.fdopen(handle, "rb", closefd=False) as file:
-        return file.read(MOST_BYTES + MOST_ENVELOPE_BYTES + 1)
+            raise BadMessage(
+                f"it cannot be read ({error.strerror}); it must be a plain file, not a link, a folder, a pipe or a "
+                "device"
+            ) from error
+        with file:
+            size, most = os.fstat(file.fileno()).st_size, MOST_BYTES + MOST_ENVELOPE_BYTES
+            if size > most:
+                raise BadMessage(f"it has {size} bytes, and {MOST_BYTES} are the limit")
+            return file.read(most + 1)

@@ -10,13 +10,12 @@
 It can be killed at any moment: every file is whole or not there, and the next start goes on where this one ended.
 """
 
-import fcntl
 import os
 import re
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Literal
 
 from goldfc.agreement import FILE, read_agreement
 from goldfc.errors import BadMessage, BadSettings
-from goldfc.files import sync_folder, write_durably
+from goldfc.files import locked, sync_folder, write_durably
 from goldfc.message.columns import shown
 from goldfc.message.envelope import PrivateKey
 from goldfc.message.message import canonical_json
@@ -79,18 +78,16 @@ class Folder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes out while messages are taken in."""
-        try:
-            # Through a link, somebody's file would be opened, and kept from her.
-            handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise BadSettings(
-                f"{self.path / '.lock'} cannot be used ({error.strerror}); it must be a plain file of yours: remove it."
-            ) from error
-        with os.fdopen(handle, "r+b") as lock:
+        place = self.path / ".lock"
+        with ExitStack() as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock.enter_context(locked(place, wait=False))
             except BlockingIOError as error:
                 raise BadSettings(f"Another `goldfc collect` is at work in {self.path}; wait until it ends.") from error
+            except OSError as error:
+                raise BadSettings(
+                    f"{place} cannot be used ({error.strerror}); it must be a plain file of yours: remove it."
+                ) from error
             yield
 
     @property

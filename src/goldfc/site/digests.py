@@ -30,7 +30,7 @@ from safetensors import SafetensorError, safe_open
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
-from goldfc.files import write_pieces_durably
+from goldfc.files import open_plain, read_at, write_pieces_durably
 from goldfc.learning.rows import RowSource, blocks_of, sample_of
 from goldfc.message.message import canonical_json
 from goldfc.site.table.cells import People
@@ -361,13 +361,10 @@ def write_kept(path: Path, table: Looked, secret: bytes, facts: dict[str, Any]) 
 @contextmanager
 def open_kept(path: Path) -> Iterator[Kept]:
     """What a file says; its digests can be read as long as it is open."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
+    with open_plain(path) as file:
         with telling_damage(path):
-            kept = read_kept(path, handle)
+            kept = read_kept(path, file.fileno())
         yield kept
-    finally:
-        os.close(handle)
 
 
 def read_kept(path: Path, handle: int) -> Kept:
@@ -381,8 +378,8 @@ def read_kept(path: Path, handle: int) -> Kept:
         raise ValueError("every feature needs a name and two ends")
     if datetime.fromisoformat(facts["sent"]).tzinfo is None or not {"site", "sha256", "to"} <= set(facts):
         raise ValueError("it must say who sent what to whom, and when")
-    length = int.from_bytes(os.pread(handle, 8, 0), "little")
-    offsets = {name: 8 + length + where for name, where in offsets_in(os.pread(handle, length, 8)).items()}
+    length = int.from_bytes(read_at(handle, 8, 0), "little")
+    offsets = {name: 8 + length + where for name, where in offsets_in(read_at(handle, length, 8)).items()}
     cells = Stored(handle, n_rows, 4 * n_features, offsets["cells"])
     people = Stored(handle, n_rows, 8, offsets["people"]) if named else None
     return Kept(facts, names, Ends(np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)), cells, people)

@@ -2,6 +2,7 @@
 
     ledger.jsonl     a line for every message that left, every refusal of a live node, and everything forgotten
     secret           the key of all digests, made once
+    .lock            held by whoever writes here
     DIGEST.rows      digests of the rows of one message (see digests.py)
     DIGEST.message   that message, as it was sent
 
@@ -9,24 +10,33 @@ It is `.goldfc` beside the data, or above it: the nearest one that is there. Sev
 `policy.toml` names it (`ledger = "..."`), or the environment variable GOLDFC_LEDGER does.
 """
 
-import fcntl
 import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from goldfc.errors import BadSettings
-from goldfc.files import PRIVATE_FOLDER, made_private, sync_folder, write_durably
+from goldfc.files import (
+    PRIVATE_FOLDER,
+    append_durably,
+    is_private,
+    locked,
+    made_private,
+    open_plain,
+    shared_with,
+    sync_folder,
+    write_durably,
+)
 from goldfc.message.message import canonical_json
 from goldfc.site.audit import Change
 from goldfc.site.digests import Difference, Kept, Looked, difference, open_kept, people_in, write_kept
 from goldfc.site.policy import Policy
 
-LEDGER, SECRET, ROWS, MESSAGE = "ledger.jsonl", "secret", ".rows", ".message"
+LEDGER, SECRET, LOCK, ROWS, MESSAGE = "ledger.jsonl", "secret", ".lock", ".rows", ".message"
 ENVIRONMENT = "GOLDFC_LEDGER"
 SECRET_BYTES = 32
 
@@ -74,7 +84,7 @@ class Ledger:
         """The key of all digests; None if there is none yet."""
         path = self.folder / SECRET
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            file = open_plain(path)
         except FileNotFoundError as error:
             if self.digests():
                 raise BadSettings(
@@ -82,8 +92,8 @@ class Ledger:
                     "`goldfc forget` remove what is kept of them."
                 ) from error
             return None
-        with os.fdopen(handle, "rb") as file:
-            shared, content = os.fstat(handle).st_mode & 0o077, file.read(SECRET_BYTES + 1)
+        with file:
+            shared, content = shared_with(os.fstat(file.fileno())), file.read(SECRET_BYTES + 1)
         if shared or len(content) != SECRET_BYTES:
             raise BadSettings(
                 f"{path} must be {SECRET_BYTES} bytes that its owner alone can read; see to it (chmod 600)."
@@ -91,19 +101,11 @@ class Ledger:
         return content
 
     def made_secret(self) -> bytes:
-        """The key of all digests, made if there is none yet; of two who make one at once, the first does."""
+        """The key of all digests, made if there is none yet; with the lock held, so that nobody makes another one."""
         found = self.secret()
         if found is None:
-            made_private(self.folder)
-            aside = self.folder / f".{secrets.token_hex(8)}.part"
-            write_durably(aside, secrets.token_bytes(SECRET_BYTES), private=True)
-            with suppress(FileExistsError):
-                os.link(aside, self.folder / SECRET)
-            aside.unlink()
-            sync_folder(self.folder)
-            found = self.secret()
-        if found is None:
-            raise BadSettings(f"{self.folder / SECRET} was removed while it was needed; try again.")
+            found = secrets.token_bytes(SECRET_BYTES)
+            write_durably(made_private(self.folder) / SECRET, found, private=True)
         return found
 
     # --- what was said before ---
@@ -148,18 +150,12 @@ class Ledger:
 
     # --- writing ---
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Nobody else writes here meanwhile."""
-        handle = os.open(made_private(self.folder), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
+        return locked(made_private(self.folder) / LOCK, wait=True)
 
     def keep(self, digest: str, message: bytes, table: Looked, **facts: str) -> None:
-        """A message and digests of its rows. First the message: where there are digests, it was meant to leave."""
+        """With the lock held: a message, and digests of its rows, which say that it was meant to leave."""
         secret = self.made_secret()
         write_durably(self.folder / f"{digest}{MESSAGE}", message, private=True)
         told = {**facts, "digest": digest, "sent": now(), "sha256": hashlib.sha256(message).hexdigest()}
@@ -168,14 +164,8 @@ class Ledger:
 
     def note(self, event: str, **facts: Fact) -> None:
         """One more line."""
-        made_private(self.folder)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(self.folder / LEDGER, flags, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(canonical_json({"time": now(), "event": event, **facts}).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(self.folder)
+        line = canonical_json({"time": now(), "event": event, **facts}).encode() + b"\n"
+        append_durably(made_private(self.folder) / LEDGER, line)
 
     # --- forgetting ---
 
@@ -204,12 +194,8 @@ class Ledger:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder is one where this user, and nobody else, keeps a ledger."""
-    try:
-        found = folder.lstat()
-        return found.st_uid == os.getuid() and not found.st_mode & 0o077 and (folder / SECRET).is_file()
-    except OSError:
-        return False
+    """Whether a folder is one where this user, and nobody else, keeps a ledger; on Windows, one in her home."""
+    return is_private(folder) and (folder / SECRET).is_file()
 
 
 def change_since(earlier: Sequence[Earlier], days: int) -> Change | None:

@@ -1,4 +1,4 @@
-"""Rows on the disk while a site works on them: in a file without a name, which is gone when the process is."""
+"""Rows on the disk while a site works on them: in a file that is gone when the process is."""
 
 import errno
 import os
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
-from goldfc.files import PRIVATE_FOLDER, private_folder
+from goldfc.files import PRIVATE_FOLDER, open_scratch, private_folder, read_at, write_at
+
+# What is read at once, and copied to where it belongs.
+MOST_AT_ONCE = 2**20
 
 
 class Scratch(AbstractContextManager["Scratch"]):
@@ -22,25 +25,26 @@ class Scratch(AbstractContextManager["Scratch"]):
     def __init__(self, data: Path) -> None:
         self.folder = data.parent
         self.size = 0
-        was_there = (self.folder / PRIVATE_FOLDER).exists()
-        folder = private_folder(data)
-        path = folder / f".{secrets.token_hex(8)}.scratch"
-        self.handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        # Without a name at once: whatever ends the process, nothing is left.
-        path.unlink()
-        if not was_there:
-            with suppress(OSError):  # somebody else may have begun to use it
-                folder.rmdir()
+        self.was_there = (self.folder / PRIVATE_FOLDER).exists()
+        self.handle = open_scratch(private_folder(data) / f".{secrets.token_hex(8)}.scratch")
+        self.tidy_up()
 
     def __exit__(self, *_: object) -> None:
         os.close(self.handle)
+        self.tidy_up()
+
+    def tidy_up(self) -> None:
+        """Remove the folder, if it was made for this file and holds nothing (any more)."""
+        if not self.was_there:
+            with suppress(OSError):
+                (self.folder / PRIVATE_FOLDER).rmdir()
 
     def append(self, numbers: NDArray[np.generic]) -> None:
         """Some more bytes."""
         content = np.ascontiguousarray(numbers).reshape(-1).view(np.uint8).data
         try:
             while content:
-                written = os.pwrite(self.handle, content, self.size)
+                written = write_at(self.handle, content, self.size)
                 self.size += written
                 content = content[written:]
         except OSError as error:
@@ -105,7 +109,8 @@ def fill(handle: int, found: NDArray[np.generic], offset: int) -> None:
     """Read an array from a place in a file."""
     rest = found.reshape(-1).view(np.uint8).data
     while rest:
-        got = os.preadv(handle, [rest], offset)
+        got = read_at(handle, min(len(rest), MOST_AT_ONCE), offset)
         if not got:
             raise OSError(errno.EIO, "A file became shorter while it was read")
-        rest, offset = rest[got:], offset + got
+        rest[: len(got)] = got
+        rest, offset = rest[len(got) :], offset + len(got)

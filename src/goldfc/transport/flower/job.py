@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from goldfc.agreement import FILE, Agreement, read_agreement
 from goldfc.errors import BadSettings, GoldError
-from goldfc.files import write_durably
+from goldfc.files import read_whole, write_durably
 from goldfc.message.columns import Strict, first_complaint
 from goldfc.message.envelope import PrivateKey
 from goldfc.message.model import Model
@@ -40,7 +40,7 @@ class Paper(Strict):
     def read(cls, path: Path) -> Self:
         """From its file."""
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return cls.model_validate_json(read_whole(path))
         except OSError as error:
             raise BadSettings(f"{path} cannot be read ({error.strerror}).") from error
         except ValidationError as error:
