@@ -267,7 +267,7 @@ def thousand_summaries(folder: Path, n_sites: int = 1_000) -> Iterator[str]:
     yield (
         f"{taken.count('accepted')} summaries of 100 x 36 were taken in within {middle - begin:.1f} s and fused within "
         f"{end - middle:.1f} s into {len(result.model.centroids)} clusters (10 were there); "
-        f"the process had {memory:.2f} GB at the most."
+        f"the process had {memory:.2f} GB at most."
     )
 
 

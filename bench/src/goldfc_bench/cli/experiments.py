@@ -238,7 +238,7 @@ def trust(seeds: int, quick: bool, jobs: int, out: Path | None) -> None:
     todo = parts.jobs(datasets, 1 if quick else seeds)
     page: dict[str, list[str]] = {}
     with TemporaryDirectory() as scratch, threadpool_limits(limits=1):
-        # First, because it tells how much memory the process had at the most.
+        # First, because it tells how much memory the process had at most.
         thousand = list(parts.thousand_summaries(Path(scratch) / "thousand", 20 if quick else 1_000))
         with progress_bar("runs", len(todo)) as bar:
             rows = Rows((out / "trust" if out else Path(scratch)) / "rows.jsonl")
