@@ -1,8 +1,8 @@
-"""For all tests: one thread for BLAS and OpenMP, as the runner has it; they run side by side, but for the live ones."""
+"""For all tests: one thread for BLAS and OpenMP, as the runner has it; most run side by side."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,14 @@ from threadpoolctl import threadpool_limits
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# They start many processes each, so they run one after the other, on one of the workers.
+# They start many processes each: those of one line run one after the other, on one of the workers. The first ones
+# mostly wait, for a deadline that somebody silent does not keep; the others mostly compute.
 LIVE = (
-    *(f"transport/flower/test_{name}.py" for name in ("faults", "offline", "paper_splits", "processes")),
-    "bench/test_rivals.py",
-    "tests/test_ray.py",
+    ("transport/flower/test_faults.py", "tests/test_ray.py"),
+    ("transport/flower/test_processes.py", "transport/flower/test_paper_splits.py", "bench/test_rivals.py"),
 )
+# What takes longest begins first, so that no worker is left with it in the end.
+LONG = (*LIVE[0], *LIVE[1], "cli/test_kill.py", "tests/test_docs.py", "cli/test_cli.py", "bench/test_paper.py")
 
 
 # The data of the experiments may lie beside the checkout; before any test asks where they are.
@@ -24,20 +26,32 @@ if (DATA := Path(__file__).parents[2] / "shared" / "data").is_dir():
     os.environ.setdefault("GOLDFC_DATA", str(DATA))
 
 
-class OneLiveAtATime(LoadScopeScheduling):  # type: ignore[misc] # it has no types
-    """Every test goes to the next worker that is free, but the live ones all go to the same.
+def place_among(files: Sequence[str], nodeid: str) -> int:
+    """The number of the file that a test is in, or the next one."""
+    return next((number for number, file in enumerate(files) if file in nodeid), len(files))
+
+
+class LiveOnesInTurn(LoadScopeScheduling):  # type: ignore[misc] # it has no types
+    """Every test goes to the next worker that is free, but the live ones of one line all go to the same.
 
     The mark `xdist_group` is meant for this, and does nothing with pytest 9.2 (pytest-xdist, issue 1386).
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "live" if any(file in nodeid for file in LIVE) else nodeid
+        line = next((line for line in LIVE if place_among(line, nodeid) < len(line)), None)
+        return nodeid if line is None else line[0]
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneLiveAtATime:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LiveOnesInTurn:
     """Who runs what."""
-    return OneLiveAtATime(config, log)
+    return LiveOnesInTurn(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In which order."""
+    items.sort(key=lambda item: place_among(LONG, item.nodeid))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,6 +1,7 @@
 """A small federation by files, for tests."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from goldfc.message.columns import Column
 from goldfc.message.envelope import PrivateKey, seal
 from goldfc.message.wire import encode
 from goldfc.server.one_shot import fusion_of
+from goldfc.site.table.table import Table
 
 COLUMNS = (Column(name="age", unit="years", range=(0.0, 120.0)), Column(name="pressure", unit="mmHg"))
 NAMES = ("east", "north", "south", "west")
@@ -23,6 +25,11 @@ def rows_of(site: int, n_rows: int = 120) -> FloatArray:
     kind = rng.choice([site % 3, (site + 1) % 3], n_rows)
     centres = np.array([[30.0, 110.0], [60.0, 150.0], [80.0, 120.0]])
     return np.asarray(centres[kind] + rng.normal(size=(n_rows, 2)) * [3.0, 5.0])
+
+
+def rows_in(table: Table) -> FloatArray:
+    """All rows of a table, wherever they are."""
+    return table.rows.read(0, table.rows.shape[0])
 
 
 def agreement(**changes: object) -> Agreement:
@@ -59,8 +66,9 @@ def write_agreement(folder: Path, what: Agreement) -> None:
     assert read_agreement(folder / "federation.toml") == what
 
 
+@cache
 def summary_of(number: int, name: str, what: Agreement) -> tuple[Summary, RowLabels]:
-    """What a site sends, and what it keeps to itself."""
+    """What a site sends, and what it keeps to itself; made once, since a site looks at it like an attacker."""
     return summarize(rows_of(number), name, fusion_of(what).task, terms=what.terms)
 
 

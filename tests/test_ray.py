@@ -13,6 +13,7 @@ from goldfc.learning.paper.competition import Learning
 from goldfc.randomness import generator
 from goldfc.site.gold import Blocks, learn
 from goldfc_bench.run import Job, Rows, run_jobs
+from transport.flower.loopback import RAY
 
 ray = pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -22,7 +23,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 def cluster() -> Iterator[None]:
     from ray.util.joblib import register_ray  # noqa: PLC0415 (only where it is installed)
 
-    ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
+    with pytest.MonkeyPatch.context() as patch:
+        for setting in RAY.items():
+            patch.setenv(*setting)
+        ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
     register_ray()  # type: ignore[no-untyped-call]
     yield
     ray.shutdown()

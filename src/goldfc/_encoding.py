@@ -88,7 +88,7 @@ def column_for(number: int, levels: list[Any] | None) -> Column:
 def levels_of(table: Any, number: int) -> list[Any]:
     """The different values of a column, in an order that does not depend on that of the rows."""
     values = set(column_of(table, number))
-    if any(map(is_missing, values)):
+    if any(map(is_missing_value, values)):
         raise BadRows(f"Column {number} has missing values; fill or drop them, or make them a category of their own.")
     if len(values) > MOST_CATEGORIES:
         raise BadRows(
@@ -97,7 +97,7 @@ def levels_of(table: Any, number: int) -> list[Any]:
     return sorted(values, key=lambda value: (type(value).__name__, value))
 
 
-def is_missing(value: object) -> bool:
+def is_missing_value(value: object) -> bool:
     """None, not a number, or pandas' NA, which says neither yes nor no."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124 (only a missing value differs from itself)

@@ -40,7 +40,7 @@ NO_KEYS = re.compile(
 LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MOST_PARTS_OF_A_KEY}}}")
 
 
-class Limits(Strict):
+class Bounds(Strict):
     """How much anybody may bring, and how many must be there."""
 
     least_sites: Annotated[int, Field(ge=1)] = 3
@@ -94,7 +94,7 @@ class Agreement(Strict):
     person_column: Text | None = None  # says whose a row is; never in a message either
     seed: Annotated[int, Field(ge=0)] = 0
     deadline: datetime | None = None
-    limits: Limits = Limits()
+    limits: Bounds = Bounds()
     server: Server = Server()
     sites: Annotated[tuple[ListedSite, ...], Field(strict=False)] = ()
     columns: Annotated[tuple[Column, ...], Field(strict=False, min_length=1)]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from goldfc._encoding import Encoding, encoding_of, is_missing
+from goldfc._encoding import Encoding, encoding_of, is_missing_value
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.paper.competition import Learning
@@ -56,7 +56,7 @@ class _Federated(ClusterMixin, BaseEstimator):
         self.micro_sites_ = result.model.micro_sites
         self.micro_labels_: IntArray = result.model.micro_labels
         self.micro_certainty_: FloatArray = result.model.micro_certainty
-        self.traffic_ = port.ledger
+        self.traffic_ = port.traffic
 
 
 class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Federated):
@@ -167,8 +167,8 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         port = LocalPort(sites, n_jobs=self.n_jobs)
         result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
 
-        self.labels_ = gather([site.labels for site in sites], places)
-        self.certainty_ = gather([site.certainty for site in sites], places)
+        self.labels_ = in_row_order([site.labels for site in sites], places)
+        self.certainty_ = in_row_order([site.certainty for site in sites], places)
         self.proposal_ = result.model.proposal
         self.kind_, self.why_ = result.model.kind, result.model.why
         self._set_result(result, port)
@@ -310,8 +310,8 @@ class GOLD(_Federated):
         port = LocalPort(sites, n_jobs=self.n_jobs)
         result = run_round(port, self.n_clusters, Gold(learning, fewer=True), generator(seed, "server"))
 
-        self.labels_ = gather([site.labels for site in sites], places)
-        self.certainty_ = gather([site.certainty for site in sites], places)
+        self.labels_ = in_row_order([site.labels for site in sites], places)
+        self.certainty_ = in_row_order([site.certainty for site in sites], places)
         self._set_result(result, port)
         return self
 
@@ -353,7 +353,7 @@ def site_of_each_row(groups: ArrayLike | None, n_rows: int) -> np.ndarray[Any, A
     if names.ndim != 1:
         raise BadSettings(f"groups must be one site name per row, in one dimension; its shape is {names.shape}.")
     check_consistent_length(names, np.empty(n_rows))
-    missing = [row for row, name in enumerate(names.tolist()) if is_missing(name)]
+    missing = [row for row, name in enumerate(names.tolist()) if is_missing_value(name)]
     if missing:
         raise BadSettings(f"groups must name a site for every row; row {missing[0]} has none.")
     as_text = np.asarray(names.astype(str))
@@ -362,7 +362,7 @@ def site_of_each_row(groups: ArrayLike | None, n_rows: int) -> np.ndarray[Any, A
     return as_text
 
 
-def gather(parts: Sequence[NDArray[Value]], places: Sequence[IntArray]) -> NDArray[Value]:
+def in_row_order(parts: Sequence[NDArray[Value]], places: Sequence[IntArray]) -> NDArray[Value]:
     """What the sites have for their own rows, put back into the order of all rows."""
     whole = np.empty(sum(map(len, places)), dtype=parts[0].dtype)
     for part, own in zip(parts, places, strict=True):

@@ -13,7 +13,7 @@ from goldfc.demo.degree import (
     choose_bandwidth,
     jensen_shannon,
     kullback_leibler,
-    log_density,
+    log_kernel_density,
     non_icd_degree,
 )
 from goldfc.errors import BadRows, BadSettings
@@ -114,16 +114,16 @@ def test_a_site_without_rows_is_refused() -> None:
 def test_the_density_is_scikit_learns() -> None:
     rows, at = _gauss(0), _gauss(1)
     expected = KernelDensity(bandwidth=0.7).fit(rows).score_samples(at)
-    assert log_density(at, rows, 0.7) == pytest.approx(expected)
+    assert log_kernel_density(at, rows, 0.7) == pytest.approx(expected)
 
 
 def test_the_density_integrates_to_one() -> None:
     grid = np.linspace(-20.0, 20.0, 4001)[:, None]
-    assert np.trapezoid(np.exp(log_density(grid, _gauss(0, 10, 1), 0.5)), grid[:, 0]) == pytest.approx(1.0)
+    assert np.trapezoid(np.exp(log_kernel_density(grid, _gauss(0, 10, 1), 0.5)), grid[:, 0]) == pytest.approx(1.0)
 
 
 def test_the_density_is_finite_where_its_value_would_underflow() -> None:
-    assert np.isfinite(log_density(np.full((1, 3), 1e4), _gauss(0), 0.01)).all()
+    assert np.isfinite(log_kernel_density(np.full((1, 3), 1e4), _gauss(0), 0.01)).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -132,7 +132,7 @@ def test_the_bandwidth_is_the_likeliest_when_each_row_is_left_out_in_turn(seed: 
 
     def likelihood(bandwidth: float) -> float:
         rest = [np.delete(rows, row, axis=0) for row in range(len(rows))]
-        return float(sum(log_density(rows[[row]], rest[row], bandwidth)[0] for row in range(len(rows))))
+        return float(sum(log_kernel_density(rows[[row]], rest[row], bandwidth)[0] for row in range(len(rows))))
 
     assert choose_bandwidth(rows) == max(BANDWIDTHS, key=likelihood)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from goldfc.cli.demo import demo_sentences
-from goldfc.demo.report import cards, png, write_report
+from goldfc.demo.report import digit_cards, png, write_report
 from goldfc.demo.run import UNSURE, Demo, means_by_cluster, run_demo
 from goldfc.learning.judge import KINDS
 from goldfc.learning.proposal import Candidate, Proposal
@@ -63,7 +63,7 @@ def test_a_site_sends_centroids_sizes_one_shape_the_moments_of_its_columns_and_i
         moments = 2 * 8 * n_features
         name = site.bytes_up - site.bytes_shape - site.centroids.nbytes - site.sizes.nbytes - moments
         assert 0 < name < 50
-    assert sum(site.bytes_up for site in demo.sites) == demo.ledger.bytes_up
+    assert sum(site.bytes_up for site in demo.sites) == demo.traffic.bytes_up
 
 
 def test_a_site_with_one_class_has_no_score(demo: Demo) -> None:
@@ -121,7 +121,7 @@ def test_certainty_is_averaged_over_the_rows_of_a_cluster() -> None:
 
 
 def test_sites_beside_a_card_are_those_that_have_rows_in_the_cluster(demo: Demo) -> None:
-    for card in cards(demo):
+    for card in digit_cards(demo):
         assert card.sites == tuple(site.clusters[card.number] > 0 for site in demo.sites)
         assert card.rows == sum(site.clusters[card.number] for site in demo.sites)
 
@@ -143,7 +143,7 @@ def test_evidence_by_gaps_is_said_to_be_such(demo: Demo, tmp_path: Path) -> None
 
 
 def test_the_page_says_what_left_the_sites(demo: Demo, text: str) -> None:
-    kilobytes = f"The 8 shapes are {demo.bytes_shape / 1000:.0f} of the {demo.ledger.bytes_up / 1000:.0f} kB."
+    kilobytes = f"The 8 shapes are {demo.bytes_shape / 1000:.0f} of the {demo.traffic.bytes_up / 1000:.0f} kB."
     assert kilobytes in text
     assert "one shape, a 64 \N{MULTIPLICATION SIGN} 64 matrix" in text
     assert "the mean and spread of every column" in text
@@ -170,7 +170,7 @@ def test_the_terminal_names_the_proposal_its_rivals_and_what_being_told_is_worth
     assert rivals == [f"  Or {other.n_clusters}: {other.reason}." for other in others]
     assert kind == f"What kind? [bold]{demo.model.kind}[/]: {demo.model.why}."
     assert f"{demo.scores.told:.2f} instead of {demo.scores.together:.2f}" in truth
-    assert f"{demo.ledger.bytes_up / 1000:.0f} kB" in traffic
+    assert f"{demo.traffic.bytes_up / 1000:.0f} kB" in traffic
 
 
 def test_no_two_clusters_of_the_demo_have_the_same_colour(demo: Demo) -> None:

@@ -5,7 +5,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from goldfc._types import IntArray
-from goldfc.demo.data import bundled, standardized
+from goldfc.demo.data import bundled, scaled_columns
 from goldfc.demo.split import (
     ClassRows,
     as_split,
@@ -22,7 +22,7 @@ from goldfc.demo.split import (
 from goldfc.errors import BadSettings
 
 MEASURED = bundled("iris")
-IRIS = replace(MEASURED, X=standardized(MEASURED.X))
+IRIS = replace(MEASURED, X=scaled_columns(MEASURED.X))
 every_seed = pytest.mark.parametrize("seed", range(10))
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 from goldfc._types import FloatArray
-from goldfc.learning.consensus import GRANULARITIES, agreement, cut, embed, find_consensus, fuse_partitions, stack
+from goldfc.learning.consensus import GRANULARITIES, co_membership, cut, embed, find_consensus, fuse_partitions, stack
 from goldfc.learning.micro_clusters import MicroClusters, standardized
 from strategies import KINDS, blobs, micro_clusters, mixed, same_partition, seeds
 
@@ -156,7 +156,7 @@ def test_agreement_equals_its_naive_twin(seed: int, n_rows: int, n_labels: int) 
     memberships = random_memberships(n_rows, seed)
     mass = rng.integers(1, 9, size=n_rows).astype(float)
     labels = np.unique(rng.integers(n_labels, size=n_rows), return_inverse=True)[1].astype(np.int64)
-    certainty = agreement(stack(memberships), mass, labels)
+    certainty = co_membership(stack(memberships), mass, labels)
     np.testing.assert_allclose(certainty, naive.agreement(memberships, mass, labels), atol=1e-12)
 
 

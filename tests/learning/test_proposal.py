@@ -1,8 +1,6 @@
 """How many clusters: exact where they lie apart, honest where there are none, and a list that says why."""
 
-import json
 import math
-from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -36,8 +34,6 @@ from goldfc.learning.proposal import (
     weigh,
     worth_of_categories,
 )
-from goldfc.message.message import Message
-from goldfc.message.model import proposal_from
 from goldfc.randomness import generator
 from goldfc_bench.cases import split_of
 from strategies import blobs, micro_clusters, mixed, same_partition, seeds
@@ -137,15 +133,6 @@ def test_numbers_tried_ascend_and_the_best_comes_first_without_luck(
     assert proposal.best == listed[0]
     assert curve[proposal.best] == max((value for k, value in curve.items() if k > 1), default=curve.get(1))
     assert weigh(micro) == weigh(micro)
-
-
-def test_a_proposal_survives_the_way_there_and_back_even_as_json() -> None:
-    proposal = propose(micro_of(blobs(13, 200, 4, seed=0)[0]))
-    assert len(proposal.candidates) >= 1
-    message = Message("model", facts={"proposal": asdict(proposal)})
-    assert proposal_from(message.facts["proposal"]) == proposal
-    assert proposal_from(json.loads(json.dumps(message.facts["proposal"]))) == proposal
-    assert proposal_from(None) is None
 
 
 # --- evidence --------------------------------------------------------------------------------------------------------

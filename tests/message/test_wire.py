@@ -247,7 +247,7 @@ WRITTEN_OTHERWISE = {
     "a whole number for a real one": lambda: with_inner(lambda text: text.replace("250.0", "250")),
     "a text for a number": lambda: with_facts(in_column(range=["0.0", "250.0"])),
     "yes for a number": lambda: with_facts(in_column(range=[True, 250.0])),
-    "a real number for the format": lambda: with_facts(lambda facts: facts.update(format=2.0)),
+    "a real number for the format": lambda: with_facts(lambda facts: facts.update(format=3.0)),
     "escaped letters": lambda: with_inner(lambda text: text.replace("ö", "\\u00f6")),
     "escaped letters outside": lambda: with_text(lambda text: text.replace("ö".encode(), b"\\u00f6")),
     "what is so anyway": lambda: with_facts(in_column(kind="number")),
@@ -262,9 +262,7 @@ WRITTEN_OTHERWISE = {
     "yes for the agreement": lambda: with_facts(lambda facts: facts.update(agreement=True), "model"),
     "a text for the agreement": lambda: with_facts(lambda facts: facts.update(agreement="0.875"), "model"),
     "a text for the count of a model": lambda: with_facts(lambda facts: facts.update(count="40.0"), "model"),
-    "a text for evidence": lambda: with_facts(
-        lambda facts: facts["proposal"].update(evidence=["-3.5", "-2.0"]), "model"
-    ),
+    "a text for evidence": lambda: with_facts(lambda facts: facts.update(evidence=["-3.5", "-2.0"]), "model"),
 }
 
 
@@ -353,14 +351,14 @@ def test_files_of_another_kind_are_refused_and_never_unpacked(body: bytes, tmp_p
 @pytest.mark.parametrize(
     ("format_", "sentence"),
     [
-        (1, "is written in format 1 by an older goldfc, and this one reads format 2; use the same version at all sit"),
+        (1, "is written in format 1 by an older goldfc, and this one reads format 3; use the same version at all sit"),
         (-1, "is written in format -1 by an older goldfc"),
-        (3, "is written in format 3 by a newer goldfc, and this one reads format 2"),
+        (4, "is written in format 4 by a newer goldfc, and this one reads format 3"),
         (10**4000, "is written in format 10000000000000000000 by a newer goldfc"),
         (True, "is written in format True by an older goldfc"),
-        ("2", r"\(format: Input should be 2\)"),
-        (None, r"\(format: Input should be 2\)"),
-        (1e300, r"\(format: Input should be 2\)"),
+        ("3", r"\(format: Input should be 3\)"),
+        (None, r"\(format: Input should be 3\)"),
+        (1e300, r"\(format: Input should be 3\)"),
     ],
 )
 @all_kinds
@@ -371,7 +369,7 @@ def test_older_and_newer_formats_are_refused_by_their_number(
 
 
 def test_a_newer_format_may_have_anything_else_in_it(tmp_path: Path) -> None:
-    body = with_facts(lambda facts: facts.update(format=3, kind="whisper", new=[1]))
+    body = with_facts(lambda facts: facts.update(format=4, kind="whisper", new=[1]))
     assert_refused(tmp_path, body, "by a newer goldfc")
 
 
@@ -789,7 +787,7 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_arrays("model", cluster_mass=[1e16, 1.0]),
         "masses of clusters are above 0",
     ),
-    "no masses": (lambda: without_arrays("model", "cluster_mass"), "not as it should be: 'cluster_mass'"),
+    "no masses": (lambda: without_arrays("model", "cluster_mass"), "must hold 'cluster_mass'"),
     "a covariance of all features": (
         lambda: with_arrays("model", covariance=np.eye(3)),
         "the covariance is that of its numbers and its kind",
@@ -840,7 +838,7 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
     **{
         f"no {name}": (
             lambda name=name: without_arrays("linked model", name),  # type: ignore[misc]
-            f"not as it should be: '{name}'",
+            "must hold all of prototypes, prototype_labels and prototype_mass, or none",
         )
         for name in ("prototypes", "prototype_labels", "prototype_mass")
     },
@@ -905,11 +903,11 @@ MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
         "levels hold no more clusters than they say",
     ),
     "evidence too few": (
-        lambda: with_facts(lambda facts: facts["proposal"].update(evidence=[1.0]), "model"),
+        lambda: with_facts(lambda facts: facts.update(evidence=[1.0]), "model"),
         "what is proposed has evidence",
     ),
     "nothing proposed": (
-        lambda: with_facts(lambda facts: facts["proposal"].update(candidates=[]), "model"),
+        lambda: with_facts(lambda facts: facts.update(candidates=[]), "model"),
         "what is proposed has evidence",
     ),
     "moments of other features": (

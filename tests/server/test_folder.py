@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from goldfc import summarize
 from goldfc._types import FloatArray
-from goldfc.agreement import Agreement, Limits, ListedSite
+from goldfc.agreement import Agreement, Bounds, ListedSite
 from goldfc.errors import BadMessage, BadSettings, TooFewSites
 from goldfc.message.columns import Column
 from goldfc.message.envelope import PrivateKey
@@ -131,12 +131,12 @@ def changed(what: Agreement, **changes: object) -> bytes:
             "column 2 .'pressure'. has the unit 'kPa', not 'mmHg'",
         ),
         (lambda what: changed(what, privacy="plain"), "lower privacy level than agreed: micro-clusters from 1 rows on"),
-        (lambda what: changed(what, limits=Limits(most_micro_clusters=60)), "micro-clusters, and 5 are allowed"),
+        (lambda what: changed(what, limits=Bounds(most_micro_clusters=60)), "micro-clusters, and 5 are allowed"),
         (lambda _: encode(Message("model", {}, {})), "is not as it should be|no centroids"),
     ],
 )
 def test_what_does_not_fit_is_rejected_with_the_reason(tmp_path: Path, content: object, sentence: str) -> None:
-    folder = folder_of(tmp_path / "f", agreement(limits=Limits(most_micro_clusters=5)))
+    folder = folder_of(tmp_path / "f", agreement(limits=Bounds(most_micro_clusters=5)))
     before = bodies(folder.agreement)
     put(folder, "north.summary", before["north"])
     put(folder, "odd.summary", content(folder.agreement))  # type: ignore[operator]
@@ -412,7 +412,7 @@ def test_there_is_no_setting_for_another_fusion() -> None:
 
 @pytest.mark.parametrize("most", [7, 100, 500])
 def test_a_large_site_does_not_exceed_its_own_quota(most: int) -> None:
-    what = agreement(limits=Limits(most_micro_clusters=most))
+    what = agreement(limits=Bounds(most_micro_clusters=most))
     rows = np.random.default_rng(0).normal(size=(3000, 2)) * [10.0, 20.0] + [50.0, 120.0]
     summary, _ = summarize(np.clip(rows, 0.0, 120.0), "east", fusion_of(what).task, terms=what.terms)
     count = len(what.read_summary(summary.to_message()).centroids)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from goldfc.message.columns import Column, Terms
 from goldfc.message.task import Part, Task
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server_module
-from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_of
+from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_in
 from goldfc.server.one_shot import pool as pool_of
 from goldfc.site.label import is_far, predict
 from strategies import blobs, micro_clusters, same_partition, seeds
@@ -190,18 +191,18 @@ def test_the_spread_that_follows_from_moments_is_that_of_the_rows(n_rows: int) -
     X, _ = blobs(3, n_rows, 3, seed=1)
     plain = summarize(X, "a", OneShot().task)[0]
     assert plain.shape is not None
-    exact = spread_of(replace(plain, shape=None))
+    exact = spread_in(replace(plain, shape=None))
     assert exact is not None
     np.testing.assert_allclose(exact, np.diagonal(plain.shape), rtol=1e-6)
     level = summarize(X, "a", OneShot(Task(smallest=5, rows_each=8)).task)[0]
     assert level.shape is not None
-    rounded = spread_of(replace(level, shape=None))
+    rounded = spread_in(replace(level, shape=None))
     assert rounded is not None
     # Against the spread of all rows, in steps of which everything is rounded.
     assert (np.abs(rounded - np.diagonal(level.shape)) <= 0.05 * X.var(axis=0)).all()
     assert (rounded >= 0.0).all()
-    assert spread_of(replace(level, shape=None, moments=None)) is None
-    assert spread_of(replace(level, shape=None, mass=None)) is None
+    assert spread_in(replace(level, shape=None, moments=None)) is None
+    assert spread_in(replace(level, shape=None, mass=None)) is None
 
 
 # --- mixed tables ----------------------------------------------------------------------------------------------------
@@ -399,6 +400,7 @@ def test_a_single_cluster_has_no_gaps_around_it() -> None:
 # --- prototypes ------------------------------------------------------------------------------------------------------
 
 
+@cache
 def moon_summaries(n_sites: int, n_rows: int, way: OneShot) -> tuple[list[Summary], FloatArray]:
     X = make_moons(n_rows, noise=0.03, random_state=0)[0]
     sites = [summarize(X[n::n_sites], f"{n:02}", way.task)[0] for n in range(n_sites)]
@@ -436,7 +438,7 @@ def test_prototypes_do_not_tell_whose_they_are() -> None:
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e9, 1e-6)])
 def test_of_many_there_are_a_thousand_prototypes_at_most_and_none_of_few_rows(units: tuple[float, float]) -> None:
     way = OneShot(Task(smallest=5, rows_each=8))
-    summaries, X = moon_summaries(30, 12_000, way)
+    summaries, X = moon_summaries(12, 12_000, way)
     rng = np.random.default_rng(0)
     moved = [
         Summary(

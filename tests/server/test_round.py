@@ -1,6 +1,7 @@
 """One round in one process: what crosses, what stays, and what is refused."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,13 @@ def gold_sites() -> list[GoldSite]:
     return [GoldSite(name, rows_of(name), site_generator(0, name)) for name in NAMES]
 
 
+@cache
+def summary_of(name: str, way: OneShot) -> Summary:
+    return summarize(rows_of(name), name, way.task)[0]
+
+
 def summaries(way: OneShot) -> list[Summary]:
-    return [summarize(rows_of(name), name, way.task)[0] for name in NAMES]
+    return [summary_of(name, way) for name in NAMES]
 
 
 def server() -> np.random.Generator:
@@ -86,7 +92,7 @@ def test_in_the_papers_way_a_row_has_the_label_of_its_micro_cluster() -> None:
 def test_every_site_answers_exactly_once_and_sends_only_centroids_the_papers_way() -> None:
     port = LocalPort(gold_sites())
     result = run_round(port, 3, Gold(Learning()), server())
-    upward = [crossing for crossing in port.ledger.crossings if crossing.upward]
+    upward = [crossing for crossing in port.traffic.crossings if crossing.upward]
     assert sorted(crossing.site for crossing in upward) == sorted(NAMES)
     assert {crossing.kind for crossing in upward} == {"summary"}
     for summary in result.summaries:
@@ -98,7 +104,7 @@ def test_every_site_answers_exactly_once_and_sends_only_centroids_the_papers_way
 def test_every_site_answers_exactly_once_and_sends_mass_shape_and_moments() -> None:
     port = LocalPort(sites())
     result = run_round(port, 3, OneShot(), server())
-    upward = [crossing for crossing in port.ledger.crossings if crossing.upward]
+    upward = [crossing for crossing in port.traffic.crossings if crossing.upward]
     assert sorted(crossing.site for crossing in upward) == sorted(NAMES)
     assert {crossing.kind for crossing in upward} == {"summary"}
     for summary in result.summaries:
@@ -127,11 +133,11 @@ def test_the_ledger_counts_what_the_messages_weigh(way: OneShot) -> None:
     port = LocalPort(sites())
     result = run_round(port, 3, way, server())
     numbers = sum(array.nbytes for summary in result.summaries for array in summary.to_message().arrays.values())
-    assert port.ledger.bytes_up == sum(summary.to_message().nbytes for summary in result.summaries)
-    assert numbers < port.ledger.bytes_up < numbers + 100 * len(NAMES)
+    assert port.traffic.bytes_up == sum(summary.to_message().nbytes for summary in result.summaries)
+    assert numbers < port.traffic.bytes_up < numbers + 100 * len(NAMES)
     down = way.task.to_message().nbytes + result.model.to_message().nbytes
-    assert port.ledger.bytes_down == len(NAMES) * down
-    assert port.ledger.downlinks == 2 * len(NAMES)
+    assert port.traffic.bytes_down == len(NAMES) * down
+    assert port.traffic.downlinks == 2 * len(NAMES)
 
 
 @pytest.mark.parametrize("kind", ["shared", "own", "the paper's"])
@@ -252,7 +258,7 @@ def test_the_two_sides_share_no_memory() -> None:
 def test_some_sites_can_be_asked_alone() -> None:
     port = LocalPort(sites())
     assert set(port.ask(Task().to_message(), ["ward-c"])) == {"ward-c"}
-    assert port.ledger.uplinks == 1
+    assert port.traffic.uplinks == 1
 
 
 def test_progress_is_told_for_every_site() -> None:

@@ -20,7 +20,7 @@ from goldfc.randomness import generator
 from goldfc.server.gold import Gold
 from goldfc.site import label as label_module
 from goldfc.site.gold import GoldSite
-from goldfc.site.label import distances, is_far, nearest, predict, predict_proba
+from goldfc.site.label import distances, is_far, nearest_centroid, predict, predict_proba
 from strategies import blobs, same_partition
 
 MIXED = Terms(
@@ -101,7 +101,9 @@ def test_every_kind_of_cluster_is_found_and_new_rows_get_their_own(kind: Kind) -
     assert model.kind == kind
     assert ari(truth[:600], labels) > 0.7
     assert ari(truth[600:], predict(model, X[600:])) > 0.7
-    assert ari(truth[600:], nearest(X[600:], model.centroids)) < ari(truth[600:], predict(model, X[600:])) - 0.2
+    assert (
+        ari(truth[600:], nearest_centroid(X[600:], model.centroids)) < ari(truth[600:], predict(model, X[600:])) - 0.2
+    )
 
 
 @all_kinds
@@ -197,7 +199,7 @@ def test_the_papers_model_predicts_by_plain_distances() -> None:
     sites = [GoldSite(f"{n}", X[n::4], generator(0, f"{n}")) for n in range(4)]
     model = run_round(LocalPort(sites), 2, Gold(Learning()), generator(0, "server")).model
     rows = np.random.default_rng(0).uniform(-9.0, 9.0, size=(300, 2))
-    np.testing.assert_array_equal(predict(model, rows), nearest(rows, model.centroids))
+    np.testing.assert_array_equal(predict(model, rows), nearest_centroid(rows, model.centroids))
     assert is_far(model, X).mean() <= 0.02
     assert is_far(model, X + 100.0).all()
 

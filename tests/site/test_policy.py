@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from goldfc.agreement import Agreement
 from goldfc.cli import main
 from goldfc.errors import BadRows, BadSettings, PolicyRefused
+from goldfc.learning.rows import InMemory
 from goldfc.server.one_shot import fusion_of
 from goldfc.site.policy import MOST_BYTES, Policy, parse_policy, read_policy
 from goldfc.site.send import draft_summary, send
 from goldfc.site.summarize import summarize
-from goldfc.site.table.cells import Table, as_table, person_digests
+from goldfc.site.table.cells import person_digests
 from goldfc.site.table.readers import Raw, read_raw
-from goldfc.site.table.table import open_table
+from goldfc.site.table.table import Table, as_table, open_table
 from sites import agreement, rows_of, write_agreement, write_policy
 
 
@@ -158,9 +159,9 @@ def test_rows_have_the_number_of_their_person(tmp_path: Path, monkeypatch: pytes
     data, what = site(tmp_path / "a", whose=True), agreement()
     if large:
         monkeypatch.setattr("goldfc.site.table.table.LARGEST_IN_MEMORY", 10)
-        monkeypatch.setattr("goldfc.site.table.table.BLOCK", 97)
+        monkeypatch.setattr("goldfc.site.table.readers.BLOCK", 97)
     with open_table(data, what.columns, person_column="who") as table:
-        assert isinstance(table, Table) is not large
+        assert isinstance(table.rows, InMemory) is not large
         people = table.people
     assert people is not None
     assert sorted(np.unique(people).tolist()) == list(range(40))
@@ -195,7 +196,7 @@ def test_a_missing_column_or_name_of_people_is_an_error(
     data, what = site(tmp_path / "a", whose=True), agreement()
     if large:
         monkeypatch.setattr("goldfc.site.table.table.LARGEST_IN_MEMORY", 10)
-        monkeypatch.setattr("goldfc.site.table.table.BLOCK", 97)
+        monkeypatch.setattr("goldfc.site.table.readers.BLOCK", 97)
     with (
         pytest.raises(BadRows, match="There is no column 'patient', which is to say whose a row is; the file has"),
         open_table(data, what.columns, person_column="patient"),

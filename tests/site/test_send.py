@@ -17,12 +17,12 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, encode
 from goldfc.server.round import fuse_admitted
 from goldfc.site.label import is_far
-from goldfc.site.labels import LABEL_COLUMNS, Labels, label_table, lines_text, write_labels
+from goldfc.site.labels import LABEL_COLUMNS, Labels, labels_of, lines_text, write_labels
 from goldfc.site.seals import check_unsigned, remember, remembered
 from goldfc.site.send import draft_summary, open_model, send
-from goldfc.site.table.cells import Table, as_table
 from goldfc.site.table.readers import read_raw
 from goldfc.site.table.scratch import Scratch
+from goldfc.site.table.table import Table, as_table
 from sites import NAMES, Keys, agreement, rows_of
 
 
@@ -73,7 +73,7 @@ def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_rows_get_the_label_that_the_model_gives_them_wherever_they_stand(tmp_path: Path) -> None:
     what = agreement()
     model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
-    first = label_table(table_of(data, what), model)
+    first = next(labels_of(table_of(data, what), model))
     cluster, certainty = label(rows_of(0), model)
     np.testing.assert_array_equal(first.cluster, cluster)
     np.testing.assert_array_equal(first.certainty, certainty)
@@ -82,7 +82,7 @@ def test_rows_get_the_label_that_the_model_gives_them_wherever_they_stand(tmp_pa
     order = np.random.default_rng(0).permutation(120)
     new = np.array([[30.0, 111.0], [119.0, 9000.0]])
     other = write_rows(tmp_path / "east" / "other.csv", np.vstack([rows_of(0)[order], new]))
-    labels = label_table(table_of(other, what), model)
+    labels = next(labels_of(table_of(other, what), model))
     np.testing.assert_array_equal(labels.cluster[:-2], first.cluster[order])
     np.testing.assert_allclose(labels.certainty[:-2], first.certainty[order], rtol=1e-12)
     assert labels.far[-2:].tolist() == [False, True]
@@ -92,18 +92,18 @@ def test_rows_get_the_label_that_the_model_gives_them_wherever_they_stand(tmp_pa
 def test_labels_are_the_same_with_and_without_what_a_site_keeps(tmp_path: Path) -> None:
     what = agreement()
     model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
-    with_it = lines_text(label_table(table_of(data, what), model))
+    with_it = lines_text(next(labels_of(table_of(data, what), model)))
     shutil.rmtree(tmp_path / "east" / ".goldfc")
-    assert lines_text(label_table(table_of(data, what), model)) == with_it
+    assert lines_text(next(labels_of(table_of(data, what), model))) == with_it
     elsewhere = site(tmp_path / "elsewhere", 0)
-    assert lines_text(label_table(table_of(elsewhere, what), model)) == with_it
+    assert lines_text(next(labels_of(table_of(elsewhere, what), model))) == with_it
 
 
 def test_a_row_has_one_label_whoever_holds_it(tmp_path: Path) -> None:
     what = agreement()
     model, data = model_from(tmp_path, what), site(tmp_path / "elsewhere", 1)
-    labels = label_table(table_of(data, what), model)
-    own = label_table(table_of(tmp_path / "north" / "data.csv", what), model)
+    labels = next(labels_of(table_of(data, what), model))
+    own = next(labels_of(table_of(tmp_path / "north" / "data.csv", what), model))
     assert lines_text(labels) == lines_text(own)
 
 
@@ -113,7 +113,7 @@ def test_rows_with_missing_values_get_no_cluster(tmp_path: Path) -> None:
     lines = data.read_text(encoding="utf-8").splitlines()
     lines.insert(3, ",120")
     data.write_text("\n".join(lines), encoding="utf-8")
-    labels = label_table(as_table(read_raw(data), what.columns, drop=True), model)
+    labels = next(labels_of(as_table(read_raw(data), what.columns, drop=True), model))
     assert np.flatnonzero(labels.cluster == -1).tolist() == np.flatnonzero(np.isnan(labels.certainty)).tolist() == [2]
     assert not labels.far[2]
     assert lines_text(labels).splitlines()[2] == "3,,,"

@@ -25,13 +25,13 @@ from goldfc.site import digests
 from goldfc.site.digests import Key, Looked, count_twins, difference, digest_of_cells, open_kept, write_kept
 from goldfc.site.labels import labels_of, write_labels
 from goldfc.site.send import draft_summary, send
+from goldfc.site.table import readers
 from goldfc.site.table import table as stream
-from goldfc.site.table.cells import Table, as_table
-from goldfc.site.table.readers import blocks_in, read_raw
-from goldfc.site.table.scratch import Scratch
-from goldfc.site.table.table import Streamed, open_table
+from goldfc.site.table.readers import blocks_in, column_names, read_raw
+from goldfc.site.table.scratch import OnDisk, Scratch
+from goldfc.site.table.table import Table, as_table, open_table
 from goldfc_bench.stream import write_table
-from sites import agreement
+from sites import agreement, rows_in
 
 AGE = Column(name="age", unit="years", range=(0.0, 120.0))
 FILLED = Column(name="weight", fill=70.0)
@@ -76,7 +76,7 @@ FORMS = {
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is large, and borders of blocks are everywhere."""
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
-    monkeypatch.setattr(stream, "BLOCK", 97)
+    monkeypatch.setattr(readers, "BLOCK", 97)
     monkeypatch.setattr(digests, "MOST_READ", 8)
 
 
@@ -87,17 +87,17 @@ def file_with(folder: Path, text: str, name: str = "data.csv") -> Path:
     return path
 
 
-def both_ways(path: Path, columns: Sequence[Column], **settings: bool | str) -> tuple[Table, Streamed]:
+def both_ways(path: Path, columns: Sequence[Column], **settings: bool | str) -> tuple[Table, Table]:
     """The table in memory, and on the disk: the same numbers."""
     drop, id_column = bool(settings.get("drop")), settings.get("id_column")
     id_column = id_column if isinstance(id_column, str) else None
     table = as_table(read_raw(path), columns, drop=drop, id_column=id_column)
     with open_table(path, columns, drop=drop, id_column=id_column) as streamed:
-        assert isinstance(streamed, Streamed)
-        n_rows, n_features = streamed.rows.shape
-        assert (n_rows, n_features) == table.rows.shape
-        assert streamed.rows.read(0, n_rows).tobytes() == table.rows.tobytes()
-        assert streamed.rows.read(n_rows // 3, n_rows // 2).tobytes() == table.rows[n_rows // 3 : n_rows // 2].tobytes()
+        assert isinstance(streamed.rows, OnDisk)
+        n_rows, _ = streamed.rows.shape
+        assert streamed.rows.shape == table.rows.shape
+        for places in ((0, n_rows), (n_rows // 3, n_rows // 2)):
+            assert streamed.rows.read(*places).tobytes() == table.rows.read(*places).tobytes()
         assert (streamed.people is None) == (table.people is None)
         if streamed.persons is not None and table.persons is not None:
             np.testing.assert_array_equal(streamed.persons.number, table.persons.number)
@@ -110,10 +110,10 @@ def both_ways(path: Path, columns: Sequence[Column], **settings: bool | str) -> 
 def test_blocks_of_text_are_the_whole_text(tmp_path: Path, form: str) -> None:
     path = file_with(tmp_path, FORMS[form])
     table, streamed = both_ways(path, COLUMNS)
-    assert len(table.rows) == 90
+    assert table.rows.shape[0] == 90
     assert streamed.notes == table.notes
     for size in (1, 2, 3, 50, 1000, 10**6):
-        parts = [block.raw.columns for block in blocks_in(path, size=size)]
+        parts = [block.raw.columns for block in blocks_in(path, column_names(path), size)]
         assert {name: [cell for part in parts for cell in part[name]] for name in parts[0]} == read_raw(path).columns
 
 
@@ -121,7 +121,7 @@ def test_blocks_of_text_are_the_whole_text(tmp_path: Path, form: str) -> None:
 def test_missing_values_are_dropped_and_tabs_separate(tmp_path: Path) -> None:
     for text, name in ((WITH_GAPS, "data.csv"), (WITH_GAPS.replace(",", "\t"), "data.tsv")):
         table, streamed = both_ways(file_with(tmp_path, text, name), COLUMNS, drop=True)
-        assert len(table.rows) == 88
+        assert table.rows.shape[0] == 88
         assert "2 rows with missing values are left out." in streamed.notes
         assert streamed.notes == table.notes
 
@@ -130,7 +130,7 @@ def test_missing_values_are_dropped_and_tabs_separate(tmp_path: Path) -> None:
 def test_a_single_column_has_blank_lines_inside_but_not_at_its_end(tmp_path: Path) -> None:
     text = "age\n" + "".join(f"{row}\n" + "\n" * (100 if row == 30 else row % 2) for row in range(60)) + "\n" * 300
     table, streamed = both_ways(file_with(tmp_path, text), [AGE], drop=True)
-    assert len(table.rows) == 60
+    assert table.rows.shape[0] == 60
     assert streamed.notes == table.notes
 
 
@@ -167,10 +167,10 @@ def test_parquet_comes_in_batches(tmp_path: Path) -> None:
     }
     parquet.write_table(pyarrow.table(facts), path, row_group_size=40)
     table, streamed = both_ways(path, COLUMNS)
-    assert len(table.rows) == 90
+    assert table.rows.shape[0] == 90
     assert streamed.notes == table.notes
     table, streamed = both_ways(path, [AGE, FILLED.model_copy(update={"fill": None})], drop=True, id_column="note")
-    assert len(table.rows) == 77
+    assert table.rows.shape[0] == 77
     assert streamed.notes == table.notes
     with open_table(path, [Column(name="age"), Column(name="weight", fill=0.0)]) as wide:
         assert "Not used, and not in the message: 'note', 'smoker', 'ward'." in wide.notes
@@ -242,7 +242,7 @@ def test_decimals_are_rounded_correctly(
     lines = [f'"{one}",{other}' if quoted else f"{one},{other}" for one, other in cells]
     path = file_with(tmp_path_factory.mktemp("decimals"), "\n".join(["a,b", *lines]))
     wanted = np.array([[float(one), float(other)] for one, other in cells])
-    assert as_table(read_raw(path), [Column(name="a"), Column(name="b")]).rows.tobytes() == wanted.tobytes()
+    assert rows_in(as_table(read_raw(path), [Column(name="a"), Column(name="b")])).tobytes() == wanted.tobytes()
 
 
 # --- messages ---
@@ -268,7 +268,7 @@ def test_a_large_table_gives_the_same_message_and_digests(
     text = re.sub(*GAP, FORMS[form])
     first = message_of(file_with(tmp_path / "a", text), "east")
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
-    monkeypatch.setattr(stream, "BLOCK", 97)
+    monkeypatch.setattr(readers, "BLOCK", 97)
     assert message_of(file_with(tmp_path / "b", text), "east") == first
     assert {path.name for path in (tmp_path / "b").iterdir()} == {"data.csv", "east.summary", ".goldfc"}
     assert len(list((tmp_path / "b" / ".goldfc").iterdir())) == 5
@@ -281,7 +281,7 @@ def test_a_table_of_many_blocks_gives_the_same_message(
     text = "\n".join([HEADER, *lines_of(n_rows)])
     first = message_of(file_with(tmp_path / "a", text), "east")
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
-    monkeypatch.setattr(stream, "BLOCK", 10_000)
+    monkeypatch.setattr(readers, "BLOCK", 10_000)
     assert message_of(file_with(tmp_path / "b", text), "east") == first
 
 
@@ -293,7 +293,7 @@ def test_what_is_kept_is_a_file_of_safetensors(tmp_path: Path) -> None:
     (kept,) = (tmp_path / ".goldfc").glob("*.rows")
     arrays = load_file(kept)
     assert set(arrays) == {"cells"}
-    rows = as_table(read_raw(path), COLUMNS).rows
+    rows = rows_in(as_table(read_raw(path), COLUMNS))
     digests = digest_of_cells(rows, rows.min(axis=0), rows.max(axis=0), Key.of(SECRET, b"cells"))
     np.testing.assert_array_equal(arrays["cells"], digests)
     with open_kept(kept) as found:
@@ -346,15 +346,15 @@ def test_a_large_table_gets_the_same_labels(
     written, tallies = [], []
     for largest in (10**9, 10):
         monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", largest)
-        monkeypatch.setattr(stream, "BLOCK", 97)
+        monkeypatch.setattr(readers, "BLOCK", 97)
         with open_table(data, what.columns, drop=True, id_column=id_column) as table:
-            assert isinstance(table, Streamed) == (largest == 10)
+            assert isinstance(table.rows, OnDisk) == (largest == 10)
             tallies.append(write_labels(labels_of(table, model), tmp_path / "labels.csv", id_column or "row"))
         written.append((tmp_path / "labels.csv").read_text(encoding="utf-8"))
     assert written[0] == written[1]
     assert tallies[0] == tallies[1]
     assert (tallies[0].rows, tallies[0].without) == (92, 2)
-    labels, _ = label(as_table(read_raw(data), what.columns, drop=True).rows, model)
+    labels, _ = label(rows_in(as_table(read_raw(data), what.columns, drop=True)), model)
     told = [line.split(",")[1] for line in written[0].splitlines()[1:]]
     assert [int(cluster) for cluster in told if cluster] == labels.tolist()
     assert tallies[0].clusters == set(labels.tolist())

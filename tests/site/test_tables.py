@@ -1,15 +1,21 @@
 """Tables as numbers, or a sentence that names column and row."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from goldfc.cli import main
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import Column
+from goldfc.message.wire import decode
 from goldfc.site.init import guess_columns
-from goldfc.site.table.cells import as_table
-from goldfc.site.table.readers import read_raw
+from goldfc.site.table import readers
+from goldfc.site.table.readers import READERS, Part, Raw, read_raw
+from goldfc.site.table.table import Table, as_table
+from sites import agreement, rows_in, rows_of, write_agreement
 
 AGE = Column(name="age", unit="years", range=(0.0, 120.0))
 SMOKER = Column(name="smoker", kind="boolean")
@@ -23,16 +29,20 @@ def file_with(tmp_path: Path, text: str, name: str = "data.csv") -> Path:
     return path
 
 
+def kept_in(table: Table) -> list[int]:
+    return np.flatnonzero(table.missing[:] == 0).tolist()
+
+
 def test_numbers_yes_and_no_and_categories_are_encoded_the_same_way_everywhere(tmp_path: Path) -> None:
     wanted = [[40, 1, 1, 0, 0], [50.5, 0, 0, 1, 0], [60, 1, 0, 0, 1]]
     for name, separator in (("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")):
         raw = read_raw(file_with(tmp_path, PLAIN.replace(",", separator), name))
         table = as_table(raw, [AGE, SMOKER, WARD], id_column="id")
-        np.testing.assert_array_equal(table.rows, wanted)
-        assert table.ids == ("x", "y", "z")
+        np.testing.assert_array_equal(rows_in(table), wanted)
+        assert list(table.ids()) == [("x", "y", "z")]
     turned = "ward,id,smoker,age\r\nA,x,true,40\r\nB,y,false,50.5\r\n\r\n?,z,yes,60\r\n"
     raw = read_raw(file_with(tmp_path, "\ufeff" + turned))
-    np.testing.assert_array_equal(as_table(raw, [AGE, SMOKER, WARD], id_column="id").rows, wanted)
+    np.testing.assert_array_equal(rows_in(as_table(raw, [AGE, SMOKER, WARD], id_column="id")), wanted)
 
 
 def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
@@ -41,7 +51,7 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
 
     table = pyarrow.table({"age": [40, 50.5], "smoker": [True, False], "ward": ["A", "B"]})
     parquet.write_table(table, tmp_path / "data.parquet")
-    rows = as_table(read_raw(tmp_path / "data.parquet"), [AGE, SMOKER, WARD]).rows
+    rows = rows_in(as_table(read_raw(tmp_path / "data.parquet"), [AGE, SMOKER, WARD]))
     np.testing.assert_array_equal(rows, [[40, 1, 1, 0, 0], [50.5, 0, 0, 1, 0]])
     (tmp_path / "bad.parquet").write_bytes(b"no table")
     with pytest.raises(BadRows, match=r"bad.parquet cannot be read as Parquet"):
@@ -99,17 +109,17 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_path: Path) -> None:
     raw = read_raw(file_with(tmp_path, PLAIN.replace("50.5", "NA")))
     dropped = as_table(raw, [AGE, SMOKER, WARD], drop=True, id_column="id")
-    assert dropped.kept.tolist() == [0, 2]
+    assert kept_in(dropped) == [0, 2]
     assert "1 rows with missing values are left out." in dropped.notes
     filled = as_table(raw, [AGE.model_copy(update={"fill": 45.0}), SMOKER, WARD], id_column="id")
-    assert filled.rows[:, 0].tolist() == [40.0, 45.0, 60.0]
+    assert rows_in(filled)[:, 0].tolist() == [40.0, 45.0, 60.0]
 
 
 def test_in_a_single_column_a_blank_line_is_a_missing_value(tmp_path: Path) -> None:
     raw = read_raw(file_with(tmp_path, "age\n40\n\n50\n\n"))
     with pytest.raises(BadRows, match="Column 'age', row 2 below the header has no value"):
         as_table(raw, [AGE])
-    assert as_table(raw, [AGE], drop=True).kept.tolist() == [0, 2]
+    assert kept_in(as_table(raw, [AGE], drop=True)) == [0, 2]
 
 
 def test_what_is_odd_but_usable_is_said(tmp_path: Path) -> None:
@@ -167,3 +177,44 @@ def test_a_column_that_numbers_the_rows_is_noticed(tmp_path: Path) -> None:
 def test_a_workbook_is_named_as_such(tmp_path: Path) -> None:
     with pytest.raises(BadRows, match=r"data.xlsx is a workbook; save the sheet as CSV"):
         read_raw(file_with(tmp_path, "PK", "data.xlsx"))
+
+
+class Pairs:
+    """A format of its own: a line for every value, `name=value`."""
+
+    def names(self, path: Path) -> list[str]:
+        """Said by the lines."""
+        return list(self.columns(path))
+
+    def parts(self, path: Path, names: Sequence[str], size: int) -> Iterator[Part]:
+        """Some at a time."""
+        columns = self.columns(path)
+        for start in range(0, len(columns[names[0]]), size):
+            yield Raw({name: columns[name][start : start + size] for name in names}), start, len(columns[names[0]])
+
+    def size_in_memory(self, path: Path) -> int:
+        """As in the file."""
+        return path.stat().st_size
+
+    @staticmethod
+    def columns(path: Path) -> dict[str, list[str]]:
+        """All of them."""
+        columns = dict[str, list[str]]()
+        for name, value in (line.split("=") for line in path.read_text(encoding="utf-8").splitlines()):
+            columns.setdefault(name, []).append(value)
+        return columns
+
+
+def test_whoever_registers_a_reader_can_summarize_files_of_that_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"age={age!r}\npressure={pressure!r}\n" for age, pressure in rows_of(0).tolist()]
+    data = file_with(tmp_path, "".join(lines), "data.pairs")
+    write_agreement(tmp_path, agreement())
+    monkeypatch.setitem(READERS, ".pairs", Pairs())
+    monkeypatch.setattr(readers, "BLOCK", 50)
+    result = CliRunner().invoke(main, ["summarize", str(data), "-o", str(tmp_path / "east.summary")])
+    assert result.exit_code == 0, result.output
+    summary = agreement().read_summary(decode((tmp_path / "east.summary").read_bytes()))
+    assert "120 rows" in result.output
+    assert len(summary.centroids) > 1

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goldfc.demo.data import Dataset, Split, standardized
+from goldfc.demo.data import Dataset, Split, scaled_columns
 from goldfc.demo.split import Drawing, as_split
 from goldfc.errors import BadSettings
 from goldfc.randomness import generator
@@ -29,10 +29,10 @@ def dataset_of(name: str) -> Dataset:
     """A complete data set, standardised."""
     if match := re.fullmatch(r"SD-(\d+)x(\d+)", name):
         mixture = synthetic(int(match[1]), int(match[2]), generator(0, name))
-        return replace(mixture, name=name, X=standardized(mixture.X))
+        return replace(mixture, name=name, X=scaled_columns(mixture.X))
     if match := re.fullmatch(r"separate-(\d+)-(\d+)", name):
         mixture = well_separated(int(match[1]), generator(int(match[2]), name))
-        return replace(mixture, name=name, X=standardized(mixture.X))
+        return replace(mixture, name=name, X=scaled_columns(mixture.X))
     if name.endswith(".csv"):
         return load_csv(Path(name))
     if name.endswith(RAW):

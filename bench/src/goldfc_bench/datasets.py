@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from goldfc._types import FloatArray
-from goldfc.demo.data import Dataset, Split, bundled, standardized
+from goldfc.demo.data import Dataset, Split, bundled, scaled_columns
 from goldfc_bench.errors import DataNotFound
 
 
@@ -45,7 +45,7 @@ def load(name: str, *, standardize: bool = True) -> Dataset:
         dataset = synthetic(10_000, 10, np.random.default_rng(0))
     else:
         raise DataNotFound(f"There is no data set {name!r}; the known ones are {', '.join(names())}.")
-    scaled = standardized(dataset.X) if standardize else dataset.X
+    scaled = scaled_columns(dataset.X) if standardize else dataset.X
     return Dataset(dataset.name, scaled, dataset.y, dataset.feature_names, dataset.class_names)
 
 
@@ -58,7 +58,7 @@ def load_csv(path: Path) -> Dataset:
     except ValueError as reason:
         raise DataNotFound(f"{path} is not a table of numbers with the class in the last column: {reason}.") from reason
     classes, y = np.unique(table.labels, return_inverse=True)
-    return Dataset(path.stem, standardized(table.values), y.astype(np.int64), table.feature_names, tuple(classes))
+    return Dataset(path.stem, scaled_columns(table.values), y.astype(np.int64), table.feature_names, tuple(classes))
 
 
 def load_split(name: str) -> Split:

@@ -155,10 +155,10 @@ def run_job(job: Job) -> Run:
         clusters=len(np.unique(labels)),
         seconds_sites=port.seconds,
         seconds_server=seconds - port.seconds,
-        uplinks=local.ledger.uplinks,
+        uplinks=local.traffic.uplinks,
         declared_uplinks=answer.uplinks if answer is not None else 0,
-        bytes_up=local.ledger.bytes_up,
-        bytes_down=local.ledger.bytes_down,
+        bytes_up=local.traffic.bytes_up,
+        bytes_down=local.traffic.bytes_down,
         details=dict(answer.details or {}) if answer is not None else {},
         version=goldfc.__version__,
     )

@@ -68,7 +68,7 @@ def demo_sentences(result: "Demo") -> Iterator[str]:
         f"of {ari_text(result.scores.told)} instead of {ari_text(result.scores.together)}; GOLD, the paper's method, "
         f"told ten, {ari_text(result.scores.paper)}. (Alone and pooled are k-means, told ten.)"
     )
-    yield f"The server got {result.ledger.bytes_up / 1000:.0f} kB, one message from each of {len(result.sites)} sites."
+    yield f"The server got {result.traffic.bytes_up / 1000:.0f} kB, one message from each of {len(result.sites)} sites."
 
 
 def ari_text(score: float) -> str:

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from goldfc.message.message import Message
     from goldfc.message.model import Model
     from goldfc.message.summary import Summary
-    from goldfc.server.folder import Event, Folder, Status
+    from goldfc.server.folder import Event, Folder, FolderStatus
     from goldfc.server.influence import LeftOut
     from goldfc.site.audit import Audit
     from goldfc.site.ledger import Ledger
     from goldfc.site.policy import Policy
-    from goldfc.site.table.cells import Table as TableOfRows
-    from goldfc.site.table.table import Streamed
+    from goldfc.site.table.table import Table as TableOfRows
 
 A_FILE = click.Path(path_type=Path)
 FEDERATION_OPTION = click.option(
@@ -219,7 +218,7 @@ def opened_table(
     *,
     drop: bool,
     person_column: str | None = None,
-) -> "Iterator[TableOfRows | Streamed]":
+) -> "Iterator[TableOfRows]":
     """The rows; on a terminal, a bar while a large file is read."""
     from goldfc.site.table.table import open_table
 
@@ -747,7 +746,7 @@ def show_lines(lines: Sequence[tuple[str, str]], title: str | None = None) -> No
     console.print(table)
 
 
-def show_status(status: "Status") -> None:
+def show_status(status: "FolderStatus") -> None:
     """Who is in, and who is missing."""
     say(f"In: {', '.join(status.accepted) or 'nobody yet'}.")
     if status.missing:

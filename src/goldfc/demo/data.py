@@ -58,7 +58,7 @@ class Labelled(Protocol):
         ...
 
 
-Made = TypeVar("Made", bound=Labelled)
+SiteType = TypeVar("SiteType", bound=Labelled)
 
 
 def bundled(name: str) -> Dataset:
@@ -75,14 +75,16 @@ def bundled(name: str) -> Dataset:
     )
 
 
-def standardized(X: FloatArray) -> FloatArray:
+def scaled_columns(X: FloatArray) -> FloatArray:
     """Mean 0 and population standard deviation 1; a constant column becomes exactly 0."""
     constant = np.ptp(X, axis=0) == 0.0
     centre = np.where(constant, X[0], X.mean(axis=0))
     return np.asarray((X - centre) / np.where(constant, 1.0, X.std(axis=0)))
 
 
-def sites_of(make: Callable[[str, FloatArray, np.random.Generator], Made], split: Split, seed: int) -> list[Made]:
+def sites_of(
+    make: Callable[[str, FloatArray, np.random.Generator], SiteType], split: Split, seed: int
+) -> list[SiteType]:
     """The sites of a split, each with its own rows and its own randomness."""
     return [
         make(str(number), rows, site_generator(seed, str(number))) for number, rows in enumerate(split.rows_per_site())

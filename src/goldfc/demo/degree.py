@@ -32,12 +32,12 @@ def non_icd_degree(sites: Sequence[FloatArray]) -> float:
     scaled = [rows / scale for rows in sites]
     bandwidths = [choose_bandwidth(rows) for rows in scaled]
     # log_f[b][a] is site a's log density at the rows of site b.
-    log_f = [[log_density(at, rows, h) for rows, h in zip(scaled, bandwidths, strict=True)] for at in scaled]
+    log_f = [[log_kernel_density(at, rows, h) for rows, h in zip(scaled, bandwidths, strict=True)] for at in scaled]
     pairs = combinations(range(len(sites)), 2)
     return float(np.mean([jensen_shannon(_on_pair(log_f, a, a, b), _on_pair(log_f, b, a, b)) for a, b in pairs]))
 
 
-def log_density(at: FloatArray, rows: FloatArray, bandwidth: float) -> FloatArray:
+def log_kernel_density(at: FloatArray, rows: FloatArray, bandwidth: float) -> FloatArray:
     """Eq. (2). Logarithm of the Gaussian kernel density of `rows`, at every row of `at`.
 
     Note: (2) is for one feature and has a second 1/h that does not integrate to one; here the kernel is the round

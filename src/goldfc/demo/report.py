@@ -42,7 +42,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Card:
+class DigitCard:
     """A global cluster: its centroid as an image, who has rows in it, how sure they are, and what they truly are."""
 
     number: int
@@ -57,7 +57,7 @@ class Card:
 
 def write_report(demo: Demo, path: Path) -> None:
     """Render the page and write it."""
-    model, all_cards = demo.model, list(cards(demo))
+    model, all_cards = demo.model, list(digit_cards(demo))
     html = (
         templates("goldfc.demo")
         .get_template("demo.html")
@@ -91,12 +91,12 @@ def pictures(demo: Demo, site: SiteResult) -> Iterator[Picture]:
         )
 
 
-def cards(demo: Demo) -> Iterator[Card]:
+def digit_cards(demo: Demo) -> Iterator[DigitCard]:
     """The global clusters."""
     images = as_images(demo, demo.model.centroids)
     for number, truth in enumerate(demo.truth_by_cluster):
         rows = int(truth.sum())
-        yield Card(
+        yield DigitCard(
             number=number,
             image=images[number],
             rows=rows,

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from goldfc import LocalPort, Model, OneShot, Site, Summary, fuse, run_round
 from goldfc._types import FloatArray, IntArray
-from goldfc.demo.data import Dataset, Split, bundled, gather, sites_of, standardized
+from goldfc.demo.data import Dataset, Split, bundled, gather, scaled_columns, sites_of
 from goldfc.demo.degree import non_icd_degree
 from goldfc.demo.split import simulate_split
 from goldfc.learning.paper.competition import Learning
@@ -23,7 +23,7 @@ from goldfc.randomness import generator
 from goldfc.server.gold import Gold
 from goldfc.site.gold import GoldSite
 from goldfc.site.label import predict
-from goldfc.transport.local import Ledger
+from goldfc.transport.local import Traffic
 
 N_SITES = 8
 DATASET = "digits"
@@ -80,7 +80,7 @@ class Demo:
     seed: int
     sites: tuple[SiteResult, ...]
     model: Model
-    ledger: Ledger
+    traffic: Traffic
     truth_by_cluster: IntArray  # rows per global cluster (down) and true class (across)
     certainty_by_cluster: FloatArray  # of the rows in each, in the mean; nan where there are none
     sure: Hits
@@ -117,7 +117,7 @@ class Demo:
 def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], None] | None = None) -> Demo:
     """Cut digits into Non-ICD sites, run OneShot over them, and label the same rows in other ways to compare."""
     raw = bundled(DATASET)
-    dataset = replace(raw, X=standardized(raw.X))
+    dataset = replace(raw, X=scaled_columns(raw.X))
     split = simulate_split(dataset, N_SITES, generator(seed, "simulator"))
     sites = [Site(str(number), rows) for number, rows in enumerate(split.rows_per_site())]
     port = LocalPort(sites, n_jobs=n_jobs, on_answer=on_answer)
@@ -129,7 +129,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
         "together": together,
         "told": label_if_told(result.summaries, split, dataset.n_clusters, seed),
         "paper": label_as_the_paper(split, dataset.n_clusters, seed),
-        "pooled": k_means(split.X, dataset.n_clusters, seed),
+        "pooled": k_means_of(split.X, dataset.n_clusters, seed),
     }
     n_clusters = len(result.model.centroids)
     truth_by_cluster = count_truth(together, split.y, n_clusters, dataset.n_clusters)
@@ -139,10 +139,10 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
         dataset=dataset,
         seed=seed,
         sites=tuple(
-            result_of(site, summaries[site.name], result.model, split, port.ledger, labellings) for site in sites
+            result_of(site, summaries[site.name], result.model, split, port.traffic, labellings) for site in sites
         ),
         model=result.model,
-        ledger=port.ledger,
+        traffic=port.traffic,
         truth_by_cluster=truth_by_cluster,
         certainty_by_cluster=means_by_cluster(certainty, together, n_clusters),
         sure=Hits(int(sure.sum()), int(hit[sure].sum())),
@@ -155,7 +155,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
 # --- the same rows, labelled in other ways ---
 
 
-def k_means(rows: FloatArray, n_clusters: int, seed: int) -> IntArray:
+def k_means_of(rows: FloatArray, n_clusters: int, seed: int) -> IntArray:
     """The everyday alternative, where rows may be in one place."""
     estimator = KMeans(min(n_clusters, len(np.unique(rows, axis=0))), n_init=10, random_state=seed)
     return np.asarray(estimator.fit_predict(rows), dtype=np.int64)
@@ -166,7 +166,7 @@ def label_alone(split: Split, n_clusters: int, seed: int) -> IntArray:
     labels = np.empty_like(split.y)
     for number in np.unique(split.site):
         own = split.site == number
-        labels[own] = number * n_clusters + k_means(split.X[own], n_clusters, seed)
+        labels[own] = number * n_clusters + k_means_of(split.X[own], n_clusters, seed)
     return labels
 
 
@@ -225,7 +225,7 @@ def result_of(
     summary: Summary,
     model: Model,
     split: Split,
-    ledger: Ledger,
+    traffic: Traffic,
     labellings: Mapping[str, IntArray],
 ) -> SiteResult:
     """One site, as the report shows it."""
@@ -240,7 +240,7 @@ def result_of(
         micro_labels=model.labels_of(site.name),
         micro_certainty=model.micro_certainty[model.own(site.name)],
         clusters=np.bincount(site.labels, minlength=len(model.centroids)),
-        bytes_up=sum(c.nbytes for c in ledger.crossings if c.upward and c.site == site.name),
+        bytes_up=sum(c.nbytes for c in traffic.crossings if c.upward and c.site == site.name),
         bytes_shape=0 if summary.shape is None else summary.shape.nbytes,
         scores=scores_of(truth, {name: labels[own] for name, labels in labellings.items()}),
     )

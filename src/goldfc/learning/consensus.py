@@ -67,7 +67,7 @@ def fuse_partitions(
     """The clusters that partitions agree on, and how far they agree; `memberships` are micro-clusters x clusters."""
     partitions = stack(memberships)
     labels = cut(embed(partitions, mass, n_clusters, rng), mass, n_clusters, rng)
-    return labels, agreement(partitions, mass, labels)
+    return labels, co_membership(partitions, mass, labels)
 
 
 def stack(memberships: Sequence[FloatArray]) -> csr_array:
@@ -100,7 +100,7 @@ def cut(points: FloatArray, mass: FloatArray, n_clusters: int, rng: np.random.Ge
     return first.argsort().argsort()[labels]
 
 
-def agreement(partitions: csr_array, mass: FloatArray, labels: IntArray) -> FloatArray:
+def co_membership(partitions: csr_array, mass: FloatArray, labels: IntArray) -> FloatArray:
     """The share of every micro-cluster's co-association that is with its own cluster: 1 where all mixtures agree."""
     mine = csr_array((mass, (np.arange(len(labels)), labels)))
     with_each = (partitions @ (partitions.T @ mine)).toarray()

@@ -1,12 +1,12 @@
-"""TODO."""
+"""What comes back to the sites: the global clusters."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import FailFast, Field
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
@@ -16,15 +16,25 @@ from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
 from goldfc.learning.mixture import MOST_FOR_OWN
 from goldfc.learning.moments import LARGEST_VALUE, Moments
 from goldfc.learning.proposal import Candidate, Proposal
-from goldfc.message.columns import UNNAMED, Terms, as_facts
+from goldfc.message.columns import MOST_FEATURES, UNNAMED, Name, Number, Terms, Text, as_facts
 from goldfc.message.message import Message
-from goldfc.message.summary import is_covariance
+from goldfc.message.schema import Array, Content, Fact, array, fact, facts, group
+from goldfc.message.summary import Count, is_covariance
 
 LARGEST_TOTAL = 1e15
+MOST_SITES = 10_000
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+NumberAndReason = Annotated[tuple[Count, Text], Field(strict=False)]
+PositiveFloat = Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)]
 # How far a share may be from one that rows can have: what leaves a site is rounded.
 ROUNDING_OF_SHARES = 0.5
 # No row has such a likelihood.
 LARGEST_EVIDENCE = 1e9
+
+
+def several(kind: Any, most: int = max(MOST_SITES, MOST_FEATURES)) -> Any:
+    """A tuple that JSON writes as a list."""
+    return Annotated[tuple[kind, ...], Field(strict=False, max_length=most), FailFast()]
 
 
 def can_be_undone(covariance: FloatArray) -> bool:
@@ -38,6 +48,16 @@ def can_be_undone(covariance: FloatArray) -> bool:
     return True
 
 
+def candidates_in(pairs: Sequence[Sequence[Any]]) -> tuple[Candidate, ...]:
+    """The short list, from pairs of a number and the reason for it."""
+    return tuple(Candidate(*pair) for pair in pairs)
+
+
+def candidates_as_told(candidates: Sequence[Candidate]) -> list[list[Any]]:
+    """And as such pairs."""
+    return [[candidate.n_clusters, candidate.reason] for candidate in candidates]
+
+
 @dataclass(frozen=True)
 class Prototypes:
     """Points whose neighbourhood a cluster is, where it is not convex: merged micro-centroids of all sites."""
@@ -48,7 +68,7 @@ class Prototypes:
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Content):
     """All that comes back: the global clusters, and which of them each micro-cluster belongs to.
 
     A cluster is told by its mean (of categories: shares) and the covariance of its numbers; of the kind "linked" by
@@ -58,23 +78,48 @@ class Model:
     micro-cluster of somebody has that centroid as its own.
     """
 
-    kind: Kind
-    why: str  # this kind, in a sentence
-    centroids: FloatArray  # (clusters, features)
-    mass: FloatArray  # (clusters,) rows, as far as they count
-    covariance: FloatArray  # of numbers: (numbers,), (numbers, numbers) or (clusters, numbers, numbers)
-    reach: FloatArray  # (clusters,) how far from its centroid or prototypes a cluster goes
-    sites: tuple[str, ...]
-    micro_counts: tuple[int, ...]  # micro-clusters per site
-    micro_labels: IntArray  # (micro-clusters,) the global cluster of each
-    micro_certainty: FloatArray  # (micro-clusters,) how sure that is, in [0, 1]
-    levels: Levels  # the micro-clusters at every granularity
-    digests: tuple[str, ...]  # of every site's summary
-    agreement: float = 1.0  # how often a partition is right, as far as they agree: no label is more certain
-    prototypes: Prototypes | None = None  # of the kind "linked"
-    proposal: Proposal | None = None  # where nobody said how many clusters there are
-    moments: Moments | None = None  # of all rows, where sites tell theirs
-    terms: Terms = UNNAMED
+    kind: Kind = fact(Kind, "cluster_kind")
+    why: str = fact(Text)  # this kind, in a sentence
+    centroids: FloatArray = array(2)  # (clusters, features)
+    mass: FloatArray = array(1, name="cluster_mass")  # (clusters,) rows, as far as they count
+    covariance: FloatArray = array(
+        1, 2, 3
+    )  # of numbers: (numbers,), (numbers, numbers) or (clusters, numbers, numbers)
+    reach: FloatArray = array(1)  # (clusters,) how far from its centroid or prototypes a cluster goes
+    sites: tuple[str, ...] = facts(several(Name))
+    micro_counts: tuple[int, ...] = facts(several(Count))  # micro-clusters per site
+    micro_labels: IntArray = array(1, whole=True)  # (micro-clusters,) the global cluster of each
+    micro_certainty: FloatArray = array(1)  # (micro-clusters,) how sure that is, in [0, 1]
+    levels: Levels = group(  # the micro-clusters at every granularity
+        Levels,
+        labels=Array((2,), "levels", whole=True),
+        n_clusters=Fact(several(Count), "level_clusters", read=tuple, write=list),
+    )
+    digests: tuple[str, ...] = facts(several(Digest))  # of every site's summary
+    # How often a partition is right, as far as they agree: no label is more certain.
+    agreement: float = fact(Annotated[float, Field(ge=0.0, le=1.0, strict=False)], default=1.0)
+    prototypes: Prototypes | None = group(  # of the kind "linked"
+        Prototypes,
+        default=None,
+        points=Array((2,), "prototypes"),
+        labels=Array((1,), "prototype_labels", whole=True),
+        mass=Array((1,), "prototype_mass"),
+    )
+    proposal: Proposal | None = group(  # where nobody said how many clusters there are
+        Proposal,
+        default=None,
+        n_clusters=Fact(several(Count), "tried", read=tuple, write=list),
+        evidence=Fact(several(Number), read=tuple, write=list),
+        candidates=Fact(
+            several(Annotated[tuple[Count, Text], Field(strict=False)], most=20),
+            read=candidates_in,
+            write=candidates_as_told,
+        ),
+    )
+    moments: Moments | None = group(  # of all rows, where sites tell theirs
+        Moments, default=None, count=Fact(PositiveFloat), mean=Array((1,)), squares=Array((1,))
+    )
+    terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
 
     KIND = "model"
 
@@ -104,86 +149,14 @@ class Model:
         """Which features are numbers."""
         return self.terms.layout(self.centroids.shape[1])
 
-    def to_message(self) -> Message:
-        """As it travels."""
-        arrays: dict[str, NDArray[Any]] = {
-            "centroids": self.centroids,
-            "cluster_mass": self.mass,
-            "covariance": self.covariance,
-            "reach": self.reach,
-            "micro_labels": self.micro_labels,
-            "micro_certainty": self.micro_certainty,
-            "levels": self.levels.labels,
-        }
-        if self.prototypes is not None:
-            arrays |= {
-                "prototypes": self.prototypes.points,
-                "prototype_labels": self.prototypes.labels,
-                "prototype_mass": self.prototypes.mass,
-            }
-        facts: dict[str, Any] = {
-            "cluster_kind": self.kind,
-            "why": self.why,
-            "agreement": self.agreement,
-            "sites": list(self.sites),
-            "micro_counts": list(self.micro_counts),
-            "digests": list(self.digests),
-            "level_clusters": list(self.levels.n_clusters),
-            "proposal": facts_of(self.proposal) if self.proposal else None,
-        }
-        if self.terms != UNNAMED:
-            facts["terms"] = as_facts(self.terms)
-        if self.moments is not None:
-            arrays |= {"mean": self.moments.mean, "squares": self.moments.squares}
-            facts["count"] = self.moments.count
-        return Message(self.KIND, arrays, facts)
-
     @classmethod
-    def from_message(cls, message: Message) -> "Model":
+    def from_message(cls, message: Message) -> Self:
         """Read it back; refuse what does not fit together."""
-        with message.read_as(cls.KIND):
-            arrays, facts = message.arrays, message.facts
-            count = facts.get("count")
-            if {name in arrays for name in ("mean", "squares")} != {count is not None}:
-                raise BadMessage("A model must hold all of count, mean and squares, or none of them.")
-            model = cls(
-                kind=facts["cluster_kind"],
-                why=facts["why"],
-                agreement=facts["agreement"],
-                centroids=arrays["centroids"],
-                mass=arrays["cluster_mass"],
-                prototypes=prototypes_from(arrays),
-                covariance=arrays["covariance"],
-                reach=arrays["reach"],
-                sites=tuple(facts["sites"]),
-                micro_counts=tuple(facts["micro_counts"]),
-                micro_labels=whole_numbers(arrays["micro_labels"]),
-                micro_certainty=arrays["micro_certainty"],
-                levels=Levels(whole_numbers(arrays["levels"]), tuple(facts["level_clusters"])),
-                digests=tuple(facts["digests"]),
-                proposal=proposal_from(facts["proposal"]),
-                moments=None if count is None else Moments(count, arrays["mean"], arrays["squares"]),
-                terms=Terms.model_validate(facts.get("terms", {})),
-            )
+        model = super().from_message(message)
         for rule, kept in rules_of(model):
             if not kept():
                 raise BadMessage(f"The model does not fit together: {rule}.")
         return model
-
-
-def prototypes_from(arrays: Mapping[str, NDArray[Any]]) -> Prototypes | None:
-    """Read them back, if there are any."""
-    if not any(name in arrays for name in ("prototypes", "prototype_labels", "prototype_mass")):
-        return None
-    labels = whole_numbers(arrays["prototype_labels"])
-    return Prototypes(arrays["prototypes"], labels, arrays["prototype_mass"])
-
-
-def whole_numbers(values: NDArray[Any]) -> IntArray:
-    """Labels, whatever kind of numbers they travelled as; -0 would be another way to write 0."""
-    if not (~np.signbit(values) & (values < 2**31) & (values == np.floor(values))).all():
-        raise BadMessage("The model holds labels that are not whole numbers from 0 on.")
-    return values.astype(np.int64)
 
 
 def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
@@ -294,17 +267,3 @@ def could_be_of_rows(moments: Moments) -> bool:
         and (means <= LARGEST_VALUE).all()
         and ((squares >= 0.0) & (squares <= 10.0 * LARGEST_VALUE**2 * moments.count)).all()
     )
-
-
-def facts_of(proposal: Proposal) -> dict[str, Any]:
-    """As it travels: JSON has lists."""
-    facts = asdict(proposal)
-    return {name: list(values) for name, values in facts.items()}
-
-
-def proposal_from(facts: Mapping[str, Any] | None) -> Proposal | None:
-    """Read it back."""
-    if facts is None:
-        return None
-    candidates = tuple(Candidate(**candidate) for candidate in facts["candidates"])
-    return Proposal(tuple(facts["n_clusters"]), tuple(facts["evidence"]), candidates)

@@ -1,20 +1,22 @@
-"""TODO."""
+"""What leaves a site: its micro-clusters."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
 from goldfc.learning.moments import LARGEST_VALUE, Moments
-from goldfc.message.columns import UNNAMED, Terms, as_facts
-from goldfc.message.message import Message
+from goldfc.message.columns import UNNAMED, Name, Terms, as_facts
+from goldfc.message.schema import Array, Content, Fact, array, fact, group
 
 # More rows than this in one micro-cluster are no data, but an attempt to outweigh everybody else.
 LARGEST_MASS = 10**8
+Count = Annotated[int, Field(ge=1, le=LARGEST_MASS)]
 # How far a shape may be from symmetric, and from having no negative variance in any direction: rounding.
 ROUNDING = 1e-9
 # Numbers below this have fewer digits than others, and are as good as zero.
@@ -22,20 +24,23 @@ FEWER_DIGITS = 1e-290
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Content):
     """All that leaves a site: its micro-clusters, by their centroids, and, unless withheld, their mass and shape.
 
     Where sites learn in scales of their own, the moments of their columns go along. `smallest` is the privacy level:
     above 1, no micro-cluster has fewer rows, and all is rounded. `terms` say what it is about.
     """
 
-    site: str
-    centroids: FloatArray  # (micro-clusters, features)
-    mass: IntArray | None = None  # (micro-clusters,) rows in each
-    shape: FloatArray | None = None  # of numbers: (numbers, numbers), or with many (numbers,); see `finding`
-    moments: Moments | None = None
-    smallest: int = 1
-    terms: Terms = UNNAMED
+    site: str = fact(Name)
+    centroids: FloatArray = array(2)  # (micro-clusters, features)
+    mass: IntArray | None = array(1, default=None)  # (micro-clusters,) rows in each
+    # Of numbers: (numbers, numbers), or with many (numbers,); how rows lie around their micro-centroids.
+    shape: FloatArray | None = array(1, 2, default=None)
+    moments: Moments | None = group(
+        Moments, default=None, count=Fact(Count, read=float, write=int), mean=Array((1,)), squares=Array((1,))
+    )
+    smallest: int = fact(Annotated[int, Field(ge=2, le=10_000)], default=1)
+    terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
 
     KIND = "summary"
 
@@ -154,37 +159,6 @@ class Summary:
         steps = np.array([column.step or 0.0 for column in self.terms.features] or [0.0])
         slack = moments.count * (moments.scale + 4.0 * steps) ** 2
         return bool((told <= 20.0 * moments.squares + slack).all())
-
-    def to_message(self) -> Message:
-        """As it travels."""
-        arrays = {"centroids": self.centroids, "mass": self.mass, "shape": self.shape}
-        facts: dict[str, Any] = {"site": self.site}
-        if self.smallest > 1:
-            facts["smallest"] = self.smallest
-        if self.terms != UNNAMED:
-            facts["terms"] = as_facts(self.terms)
-        if self.moments is not None:
-            arrays |= {"mean": self.moments.mean, "squares": self.moments.squares}
-            facts["count"] = int(self.moments.count)
-        return Message(self.KIND, {name: array for name, array in arrays.items() if array is not None}, facts)
-
-    @classmethod
-    def from_message(cls, message: Message) -> "Summary":
-        """Read it back."""
-        with message.read_as(cls.KIND):
-            arrays, facts = message.arrays, message.facts
-            count = facts.get("count")
-            if (count is not None) != ("mean" in arrays) or ("mean" in arrays) != ("squares" in arrays):
-                raise BadMessage("A summary must hold all of count, mean and squares, or none of them.")
-            return cls(
-                site=facts["site"],
-                centroids=arrays["centroids"],
-                mass=arrays.get("mass"),
-                shape=arrays.get("shape"),
-                moments=None if count is None else Moments(float(count), arrays["mean"], arrays["squares"]),
-                smallest=facts.get("smallest", 1),
-                terms=Terms.model_validate(facts.get("terms", {})),
-            )
 
 
 def is_covariance(shape: FloatArray) -> bool:

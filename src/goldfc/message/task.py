@@ -1,4 +1,4 @@
-"""TODO."""
+"""What the server asks of every site."""
 
 import numbers
 from dataclasses import asdict, dataclass

@@ -8,41 +8,34 @@ which names the file and the rule.
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import MISSING, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, FailFast, Field, ValidationError
+from pydantic import AfterValidator, ValidationError, create_model
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from goldfc.errors import BadMessage
-from goldfc.message.columns import MOST_FEATURES, Name, Number, Strict, Terms, Text, as_facts, first_complaint, shown
+from goldfc.message.columns import MOST_FEATURES, Strict, Terms, Text, as_facts, first_complaint, shown
 from goldfc.message.message import Message, canonical_json
 from goldfc.message.model import Model
-from goldfc.message.summary import LARGEST_MASS, Summary
+from goldfc.message.schema import Array, Content, Fact, leaves_of
+from goldfc.message.summary import Summary
 
-FORMAT = 2
+FORMAT = 3
 MOST_BYTES = 16 * 2**20
 MOST_HEADER_BYTES = 2**20
 MOST_KEYS = 100
 MOST_CENTROIDS = 20_000
-MOST_SITES = 10_000
 # What an envelope adds to a message at the most.
 MOST_ENVELOPE_BYTES = 2_000
 KEY = "goldfc"
-
-Count = Annotated[int, Field(ge=1, le=LARGEST_MASS)]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-
-
-def several(kind: Any) -> Any:
-    """A tuple that JSON writes as a list."""
-    return Annotated[tuple[kind, ...], Field(strict=False, max_length=max(MOST_SITES, MOST_FEATURES)), FailFast()]
 
 
 def named(terms: Terms) -> Terms:
@@ -55,69 +48,35 @@ def named(terms: Terms) -> Terms:
 class Header(Strict):
     """What every message says of itself."""
 
-    format: Literal[2]
+    format: Literal[3]
     software: Text
     terms: Annotated[Terms, AfterValidator(named)]
 
 
-class SummaryHeader(Header):
-    """The facts of a summary."""
+@dataclass(frozen=True)
+class Known:
+    """What is known of a kind of message before it is read."""
 
-    kind: Literal["summary"]
-    site: Name
-    smallest: Annotated[int, Field(ge=2, le=10_000)] | None = None
-    count: Count | None = None
-
-
-class CandidateHeader(Strict):
-    """A number of clusters that something speaks for."""
-
-    n_clusters: Count
-    reason: Text
+    header: type[Header]  # what its facts must be like
+    arrays: Mapping[str, tuple[int, ...]]  # of every array, how many dimensions it may have
 
 
-class ProposalHeader(Strict):
-    """The evidence for numbers of clusters."""
-
-    n_clusters: several(Count)  # type: ignore[valid-type]
-    evidence: several(Number)  # type: ignore[valid-type]
-    candidates: Annotated[tuple[CandidateHeader, ...], Field(strict=False, max_length=20)]
-
-
-class ModelHeader(Header):
-    """The facts of a model."""
-
-    kind: Literal["model"]
-    cluster_kind: Literal["shared", "own", "linked"]
-    why: Text
-    agreement: Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
-    sites: several(Name)  # type: ignore[valid-type]
-    micro_counts: several(Count)  # type: ignore[valid-type]
-    digests: several(Digest)  # type: ignore[valid-type]
-    level_clusters: several(Count)  # type: ignore[valid-type]
-    proposal: ProposalHeader | None
-    count: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] | None = None
+def known_of(content: type[Content]) -> Known:
+    """It follows from the schema."""
+    leaves = list(leaves_of(content))
+    told: dict[str, Any] = {
+        name: (part.kind, ... if default is MISSING else default)
+        for name, part, default in leaves
+        if isinstance(part, Fact) and name not in Header.model_fields
+    }
+    return Known(
+        create_model(f"{content.__name__}Header", __base__=Header, kind=(str, ...), **told),
+        {name: part.dimensions for name, part, _ in leaves if isinstance(part, Array)},
+    )
 
 
-HEADERS: dict[str, type[Header]] = {Summary.KIND: SummaryHeader, Model.KIND: ModelHeader}
-# Of every array, how many dimensions it may have.
-ARRAYS: dict[str, dict[str, tuple[int, ...]]] = {
-    Summary.KIND: {"centroids": (2,), "mass": (1,), "shape": (1, 2), "mean": (1,), "squares": (1,)},
-    Model.KIND: {
-        "centroids": (2,),
-        "cluster_mass": (1,),
-        "covariance": (1, 2, 3),
-        "prototypes": (2,),
-        "prototype_labels": (1,),
-        "prototype_mass": (1,),
-        "reach": (1,),
-        "micro_labels": (1,),
-        "micro_certainty": (1,),
-        "levels": (2,),
-        "mean": (1,),
-        "squares": (1,),
-    },
-}
+# What may come as bytes.
+KNOWN = {content.KIND: known_of(content) for content in (Summary, Model)}
 
 
 def encode(message: Message, software: str | None = None) -> bytes:
@@ -143,7 +102,7 @@ def decode(body: bytes, source: str = "the message") -> Message:
     with naming(source):
         if len(body) > MOST_BYTES:
             raise BadMessage(f"it has {len(body)} bytes, and {MOST_BYTES} are the limit")
-        facts, tensors = read_header(body)
+        facts, tensors = read_facts(body)
         facts = checked_facts(facts)
         check_tensors(facts["kind"], tensors)
         arrays = read_arrays(body)
@@ -164,7 +123,7 @@ def naming(source: str) -> Iterator[None]:
         raise BadMessage(f"{shown(source)}: {error}".rstrip(".") + ".") from error.__cause__
 
 
-def read_header(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_facts(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facts, and what is said of the arrays, both as they stand there."""
     if not body:
         raise BadMessage("the file is empty")
@@ -219,10 +178,10 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
             "use the same version at all sites"
         )
     kind = facts.get("kind")
-    if not isinstance(kind, str) or kind not in HEADERS:
-        raise BadMessage(f"its kind must be one of {', '.join(HEADERS)}")
+    if not isinstance(kind, str) or kind not in KNOWN:
+        raise BadMessage(f"its kind must be one of {', '.join(KNOWN)}")
     try:
-        header = HEADERS[kind].model_validate(facts)
+        header = KNOWN[kind].header.model_validate(facts)
     except ValidationError as error:
         raise BadMessage(f"its header is not as it should be ({first_complaint(error)})") from error
     return as_facts(header)
@@ -230,15 +189,16 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def check_tensors(kind: str, tensors: dict[str, Any]) -> None:
     """Refuse arrays of the wrong name, type or size before their bytes are looked at."""
+    known = KNOWN[kind].arrays
     for name, facts in tensors.items():
-        if name not in ARRAYS[kind]:
+        if name not in known:
             raise BadMessage(f"a {kind} has no array {name[:40]!r}")
         if not isinstance(facts, dict) or facts.get("dtype") != "F64":
             raise BadMessage(f"its {name} must be 64-bit numbers (F64)")
         shape = facts.get("shape")
         if not isinstance(shape, list) or any(type(size) is not int or size < 1 for size in shape):
             raise BadMessage(f"its {name} must have at least one number in every direction")
-        if len(shape) not in ARRAYS[kind][name]:
+        if len(shape) not in known[name]:
             raise BadMessage(f"its {name} has {len(shape)} dimensions")
     if "centroids" not in tensors:
         raise BadMessage("it has no centroids")

@@ -28,12 +28,12 @@ CURVE_LEFT, CURVE_RIGHT, CURVE_TOP, CURVE_BOTTOM = 46.0, 468.0, 20.0, 244.0
 # Room for one number.
 LABEL_WIDTH, LABEL_HEIGHT = 26.0, 19.0
 # Between round values on an axis; and how far one of them may be off by rounding.
-MOST_STEPS = 6
-ROUNDING = 1e-9
+MOST_STEPS_DRAWN = 6
+ROUNDING_OF_PIXELS = 1e-9
 # The tree: how wide it is, how far its lines are apart, and its largest circle.
 TREE_WIDTH = 720.0
 ROW_HEIGHT = 86.0
-MARGIN = 30.0
+BORDER = 30.0
 # More circles than this in a line would be one line.
 MOST_CLUSTERS_TO_DRAW = 300
 LARGEST_RADIUS = 18.0
@@ -50,7 +50,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Curve:
+class CurveDrawing:
     """The evidence for every number of clusters, up to where there is less of it than at the beginning."""
 
     points: tuple[tuple[float, float], ...]
@@ -94,7 +94,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Tree:
+class TreeDrawing:
     """Everything with its place on a drawing of `width` x `height`."""
 
     width: float
@@ -106,7 +106,7 @@ class Tree:
     @property
     def room(self) -> float:
         """How wide every cluster of the last line may be."""
-        return (self.width - 2.0 * MARGIN) / self.rows[-1][1]
+        return (self.width - 2.0 * BORDER) / self.rows[-1][1]
 
 
 def templates(*packages: str) -> Environment:
@@ -128,7 +128,7 @@ def ink(cluster: int) -> str:
     return DARK_INK if 0.299 * red + 0.587 * green + 0.114 * blue > 140.0 else LIGHT_INK
 
 
-def draw_curve(proposal: Proposal, true_number: int | None = None) -> Curve:
+def draw_curve(proposal: Proposal, true_number: int | None = None) -> CurveDrawing:
     """Place the curve, the candidates and the ticks."""
     tried = np.array(proposal.n_clusters)
     evidence = np.array(proposal.evidence)
@@ -144,7 +144,7 @@ def draw_curve(proposal: Proposal, true_number: int | None = None) -> Curve:
     y = np.interp(evidence[shown], heights, (CURVE_BOTTOM, CURVE_TOP))
     places = {int(k): (float(a), float(b)) for k, a, b in zip(tried, x, y, strict=False)}
     numbers = ((CURVE_LEFT, "1"), *ticks(axis, (CURVE_LEFT, CURVE_RIGHT), whole=True))
-    return Curve(
+    return CurveDrawing(
         points=tuple(places.values()),
         marks=place_marks({n_clusters: places[n_clusters] for n_clusters in candidates}),
         x_ticks=tuple(dict.fromkeys(numbers)),
@@ -177,30 +177,30 @@ def ticks(
 
 def round_values(low: float, high: float, *, whole: bool) -> list[float]:
     """At most seven values at equal steps of 1, 2 or 5 times a power of ten; only `whole` ones, if asked for."""
-    if high - low <= ROUNDING * max(abs(low), abs(high), 1.0):
+    if high - low <= ROUNDING_OF_PIXELS * max(abs(low), abs(high), 1.0):
         return [low]
-    power = 10.0 ** math.floor(math.log10((high - low) / MOST_STEPS))
+    power = 10.0 ** math.floor(math.log10((high - low) / MOST_STEPS_DRAWN))
     steps = [factor * power for factor in (1.0, 2.0, 5.0, 10.0)]
-    fitting = (step for step in steps if high - low <= MOST_STEPS * step * (1.0 + ROUNDING))
+    fitting = (step for step in steps if high - low <= MOST_STEPS_DRAWN * step * (1.0 + ROUNDING_OF_PIXELS))
     step = max(next(fitting), 1.0 if whole else 0.0)
-    first, last = math.ceil(low / step - ROUNDING), math.floor(high / step + ROUNDING)
+    first, last = math.ceil(low / step - ROUNDING_OF_PIXELS), math.floor(high / step + ROUNDING_OF_PIXELS)
     return [number * step for number in range(first, last + 1)]
 
 
-def draw_levels(levels: Levels, micro_labels: IntArray, n_clusters: int) -> Tree:
+def draw_levels(levels: Levels, micro_labels: IntArray, n_clusters: int) -> TreeDrawing:
     """Every granularity, and last the global clusters that came of them all; levels too fine to see are left out."""
     seen = [number for number, count in enumerate(levels.n_clusters) if count <= MOST_CLUSTERS_TO_DRAW]
     labels = np.column_stack([levels.labels[:, seen], micro_labels])
     return draw_tree(Levels(labels, (*(levels.n_clusters[number] for number in seen), n_clusters)), micro_labels)
 
 
-def draw_tree(levels: Levels, micro_labels: IntArray) -> Tree:
+def draw_tree(levels: Levels, micro_labels: IntArray) -> TreeDrawing:
     """Place every cluster of every level, and the branches between neighbouring levels."""
     # Numbered without gaps: a cluster that nothing is in has no place.
     columns = [np.unique(column, return_inverse=True)[1].astype(np.int64) for column in levels.labels.T]
     places = place_clusters(columns)
     largest = max(np.bincount(column).max() for column in columns)
-    heights = [MARGIN + number * ROW_HEIGHT for number in range(len(columns))]
+    heights = [BORDER + number * ROW_HEIGHT for number in range(len(columns))]
     nodes = [
         node
         for column, place, y in zip(columns, places, heights, strict=True)
@@ -216,23 +216,23 @@ def draw_tree(levels: Levels, micro_labels: IntArray) -> Tree:
     # Main branches last, so that threads do not cover them.
     branches.sort(key=lambda branch: branch.main)
     rows = tuple(zip(heights, levels.n_clusters, strict=True))
-    return Tree(TREE_WIDTH, heights[-1] + MARGIN, rows, tuple(nodes), tuple(branches))
+    return TreeDrawing(TREE_WIDTH, heights[-1] + BORDER, rows, tuple(nodes), tuple(branches))
 
 
 def place_clusters(columns: list[IntArray]) -> list[FloatArray]:
     """Horizontal places, from the coarsest level up: a cluster stands above the coarse clusters its members go to."""
     coarsest = columns[-1]
-    positions = [spread_out(np.arange(coarsest.max() + 1, dtype=np.float64))]
+    positions = [without_overlap(np.arange(coarsest.max() + 1, dtype=np.float64))]
     for column in columns[-2::-1]:
         below = positions[0][columns[len(columns) - len(positions)]]
-        positions.insert(0, spread_out(np.bincount(column, weights=below) / np.bincount(column)))
+        positions.insert(0, without_overlap(np.bincount(column, weights=below) / np.bincount(column)))
     return positions
 
 
-def spread_out(wanted: FloatArray) -> FloatArray:
+def without_overlap(wanted: FloatArray) -> FloatArray:
     """Even places in the wanted order."""
     rank = np.argsort(np.argsort(wanted, kind="stable"), kind="stable")
-    return np.asarray(MARGIN + (rank + 0.5) * (TREE_WIDTH - 2.0 * MARGIN) / len(wanted))
+    return np.asarray(BORDER + (rank + 0.5) * (TREE_WIDTH - 2.0 * BORDER) / len(wanted))
 
 
 def _nodes(column: IntArray, micro_labels: IntArray, place: FloatArray, y: float, largest: int) -> list[Node]:

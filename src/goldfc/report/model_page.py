@@ -22,7 +22,7 @@ from goldfc.site.privacy import MULTIPLE
 # How many columns a card shows, if they are so many standard deviations from the mean, and how many features the table.
 MOST_TRAITS = 5
 LEAST_TRAIT = 0.2
-MOST_FEATURES = 300
+MOST_FEATURES_SHOWN = 300
 # No bar is longer than this many standard deviations; its number still says how many there are.
 LONGEST_BAR = 3.0
 # In the table of all features, what is so many standard deviations from the mean has the full tint, and an arrow.
@@ -265,7 +265,7 @@ def most_special(features: Sequence[Feature], z: FloatArray) -> list[int]:
 
 def table_of(model: Model, features: Sequence[Feature], distances: FloatArray) -> list[tuple[Feature, list[Cell]]]:
     """Every feature (down) in every cluster (across); of too many those that differ most, in their order."""
-    shown = np.sort(np.argsort(-np.abs(distances).max(axis=0), kind="stable")[:MOST_FEATURES])
+    shown = np.sort(np.argsort(-np.abs(distances).max(axis=0), kind="stable")[:MOST_FEATURES_SHOWN])
     return [
         (
             features[f],

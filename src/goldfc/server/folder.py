@@ -42,21 +42,21 @@ CLAIMED = ".claimed"
 MOST_BYTES_OF_A_NAME = 200
 
 Stamp = tuple[int, int, int, int]
-Outcome = Literal["accepted", "again", "rejected", "waiting"]
+Fate = Literal["accepted", "again", "rejected", "waiting"]
 
 
 @dataclass(frozen=True)
 class Event:
     """What became of a file in the inbox; `stuck` is one that could not be taken out of it."""
 
-    outcome: Outcome
+    outcome: Fate
     file: str
     sentence: str
     stuck: bool = False
 
 
 @dataclass(frozen=True)
-class Status:
+class FolderStatus:
     """Who is in, and who is missing of those that are listed."""
 
     accepted: tuple[str, ...]
@@ -94,11 +94,11 @@ class Folder:
             yield
 
     @property
-    def status(self) -> Status:
+    def status(self) -> FolderStatus:
         """How things stand."""
         names = tuple(sorted(path.stem for path in self.accepted.glob("*.summary") if not path.name.startswith(".")))
         missing = tuple(name for name in self.agreement.names if name not in names)
-        return Status(names, missing, self.closed.is_file())
+        return FolderStatus(names, missing, self.closed.is_file())
 
     @property
     def closed(self) -> Path:

@@ -30,7 +30,7 @@ from goldfc.server.fusions import warn_of_fewer
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
-MARGIN = 3.0
+MARGIN_OF_REACH = 3.0
 # Micro-clusters that are too many to fuse are merged into so many.
 MERGED = 1_000
 # A cluster that is not convex is told by its prototypes; all clusters together have no more than this.
@@ -67,7 +67,7 @@ class OneShot:
             verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts)
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
-            covariance, prototypes = describe(unit, scale, verdict, made)
+            covariance, prototypes = describe_clusters(unit, scale, verdict, made)
             reach = reach_of(merged, verdict, covariance, prototypes)
         warn_of_fewer(n_clusters, len(made.means))
         return Model(
@@ -107,7 +107,7 @@ class Made:
         return means_of(self.centroids, self.labels, self.mass)
 
 
-def describe(
+def describe_clusters(
     unit: MicroClusters, scale: FloatArray, verdict: Verdict, made: Made
 ) -> tuple[FloatArray, Prototypes | None]:
     """How rows lie in clusters, in the numbers' own units: covariances, and prototypes of those that are not convex."""
@@ -188,7 +188,7 @@ def pool(
 def pooled_scatter(summaries: Sequence[Summary], masses: Sequence[float], layout: Layout) -> FloatArray:
     """How the rows of all sites lie around their micro-centroids, added up."""
     n_numbers = max(1, len(layout.numbers))
-    spreads = [(mass, spread_of(one)) for mass, one in zip(masses, summaries, strict=True)]
+    spreads = [(mass, spread_in(one)) for mass, one in zip(masses, summaries, strict=True)]
     told = [(mass, spread) for mass, spread in spreads if spread is not None]
     if not told:
         return no_scatter(n_numbers)
@@ -203,7 +203,7 @@ def pooled_scatter(summaries: Sequence[Summary], masses: Sequence[float], layout
     return np.asarray(correlations * np.sqrt(np.outer(variances, variances)))
 
 
-def spread_of(summary: Summary) -> FloatArray | None:
+def spread_in(summary: Summary) -> FloatArray | None:
     """How rows lie around their micro-centroids: as told, or the variances that follow from moments and masses.
 
     The variance of all rows = that of the micro-centroids, by mass + that of rows around these.
@@ -255,7 +255,7 @@ def reach_of(
         else:
             points = prototypes.points[prototypes.labels == cluster]
             apart = next_ones(whiten(points - points[0], spread))
-        reach[cluster] = apart.max() + MARGIN * np.sqrt(mean_square)
+        reach[cluster] = apart.max() + MARGIN_OF_REACH * np.sqrt(mean_square)
     return reach
 
 

@@ -56,7 +56,7 @@ def believed(model: Model, likely: FloatArray) -> FloatArray:
 def distances(model: Model, rows: FloatArray) -> FloatArray:
     """How far every row (down) is from every cluster (across), in distances that undo how rows lie in it.
 
-    Of clusters that are not convex: from the nearest of its prototypes. Only numbers count.
+    Of clusters that are not convex: from the nearest_centroid of its prototypes. Only numbers count.
     """
     return in_parts(model, rows, lambda part: distance_of_part(model, part))
 
@@ -66,7 +66,7 @@ def is_far(model: Model, rows: FloatArray) -> NDArray[np.bool_]:
     return np.asarray((distances(model, rows) > model.reach).all(axis=1))
 
 
-def nearest(rows: FloatArray, centroids: FloatArray) -> IntArray:
+def nearest_centroid(rows: FloatArray, centroids: FloatArray) -> IntArray:
     """Eq. (7). The plain similarity: every row goes to the centroid at the smallest Euclidean distance."""
     return nearest_centre(rows, centroids)
 

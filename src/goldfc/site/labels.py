@@ -1,4 +1,4 @@
-"""TODO."""
+"""Labels as a file: one line for every row, for the owner of the table alone."""
 
 import csv
 import math
@@ -15,16 +15,12 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.files import write_pieces_durably
 from goldfc.message.model import Model
 from goldfc.site.label import is_far, label
-from goldfc.site.table.cells import Table
-from goldfc.site.table.table import Streamed
+from goldfc.site.table.table import Table
 
 # What spreadsheets take for the beginning of a formula, also after blanks, and in its wide form.
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 SIGNED_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 LABEL_COLUMNS = ("cluster", "certainty", "far")
-
-
-# --- labels ---
 
 
 @dataclass(frozen=True)
@@ -37,16 +33,8 @@ class Labels:
     far: NDArray[np.bool_]
 
 
-def label_table(table: Table, model: Model) -> Labels:
-    """The labels of a table in memory."""
-    return spread_out(label_rows(table.rows, model), table.ids, table.kept)
-
-
-def labels_of(table: Table | Streamed, model: Model) -> Iterator[Labels]:
-    """The labels of a table, in parts if it is on the disk."""
-    if isinstance(table, Table):
-        yield label_table(table, model)
-        return
+def labels_of(table: Table, model: Model) -> Iterator[Labels]:
+    """The labels of all rows of a file, in their order, some at a time."""
     first = start = 0
     for ids in table.ids():
         kept = np.flatnonzero(table.missing[first : first + len(ids)] == 0)

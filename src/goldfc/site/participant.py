@@ -1,4 +1,4 @@
-"""TODO."""
+"""A site as the server sees it: it answers messages, and keeps its rows and labels to itself."""
 
 from collections.abc import Collection
 

@@ -23,8 +23,7 @@ from goldfc.site.ledger import Earlier, Fact, Ledger, change_since
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.seals import remember
 from goldfc.site.summarize import measured, tell
-from goldfc.site.table.cells import Table
-from goldfc.site.table.table import Streamed
+from goldfc.site.table.table import Table
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,7 @@ class Draft:
         return self.summary.to_message().digest
 
 
-def draft_summary(
-    table: Table | Streamed, site: str, agreement: Agreement, data: Path, policy: Policy | None = None
-) -> Draft:
+def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, policy: Policy | None = None) -> Draft:
     """Summarise and audit; nothing is written yet. If the table is on the disk, it must stay open until it is sent.
 
     The policy is the site's own: the one beside the data, if none is given.

@@ -1,4 +1,4 @@
-"""The port through which every message passes, the in-process federation behind it, and the ledger of traffic."""
+"""The port through which every message passes, the in-process federation behind it, and what crosses."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Crossing:
 
 
 @dataclass
-class Ledger:
+class Traffic:
     """Every message that crossed, in order."""
 
     crossings: list[Crossing] = field(default_factory=list)
@@ -87,7 +87,7 @@ class LocalPort:
             raise BadMessage("Two sites have the same name; every site needs one of its own.")
         self._n_jobs = n_jobs
         self._on_answer = on_answer
-        self.ledger = Ledger()
+        self.traffic = Traffic()
 
     def ask(self, message: Message, sites: Sequence[str] | None = None) -> dict[str, Message]:
         """Send a message to some sites, or to all; the answers of those that have one, by site name."""
@@ -96,9 +96,9 @@ class LocalPort:
             raise BadMessage(f"There is no site {unknown[0]!r} in this federation.")
         answers = self._ask_each(names, message)
         for name, answer in zip(names, answers, strict=True):
-            self.ledger.record(name, message, upward=False)
+            self.traffic.record(name, message, upward=False)
             if answer is not None:
-                self.ledger.record(name, answer, upward=True)
+                self.traffic.record(name, answer, upward=True)
         return {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
 
     def _ask_each(self, names: list[str], message: Message) -> list[Message | None]:

@@ -131,7 +131,7 @@ def degenerate_sites_get_an_answer_or_a_named_error(method: Method) -> None:
 @law
 def uplinks_counted_are_uplinks_declared(method: Method) -> None:
     _, answer, port = run(method, federation())
-    assert port.ledger.uplinks == answer.uplinks
+    assert port.traffic.uplinks == answer.uplinks
     assert answer.uplinks >= 4
 
 

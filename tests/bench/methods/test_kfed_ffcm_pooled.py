@@ -15,7 +15,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings, GoldError, TooFewMicroClusters
 from goldfc.message.message import Message
 from goldfc.randomness import generator, site_generator
-from goldfc.site.label import nearest
+from goldfc.site.label import nearest_centroid
 from goldfc.transport.local import LocalPort
 from goldfc_bench.datasets import load, load_split
 from goldfc_bench.methods import ffcm
@@ -101,7 +101,7 @@ def test_clusters_that_all_sites_have_are_found(method: Method) -> None:
     rows = blobs(np.random.default_rng(3), per_site=3)
     outcome = run(method, rows, 3)
     assert ari(truth_of_blobs(3), outcome.labels) == 1.0
-    assert np.array_equal(outcome.labels, nearest(np.vstack(rows), outcome.answer.centroids))
+    assert np.array_equal(outcome.labels, nearest_centroid(np.vstack(rows), outcome.answer.centroids))
 
 
 @everyone
@@ -113,7 +113,7 @@ def test_only_avg1_is_led_astray_by_sites_that_lack_a_cluster(method: Method) ->
 @everyone
 def test_declared_uplinks_are_those_in_the_ledger(method: Method) -> None:
     outcome = run(method, blobs(np.random.default_rng(0)), 3)
-    assert outcome.answer.uplinks == outcome.port.ledger.uplinks
+    assert outcome.answer.uplinks == outcome.port.traffic.uplinks
     assert outcome.answer.uplinks == 4 * (outcome.answer.details or {"rounds": 1})["rounds"]
 
 
@@ -234,7 +234,7 @@ def test_a_site_with_few_rows_sends_them() -> None:
 def test_by_default_sites_have_the_square_root_of_k(k: int, local_clusters: int) -> None:
     rows = [np.random.default_rng(number).normal(size=(30, 3)) for number in range(12)]
     port = run(KFed(), rows, k).port
-    sent = [crossing.nbytes for crossing in port.ledger.crossings if crossing.kind == "summary"]
+    sent = [crossing.nbytes for crossing in port.traffic.crossings if crossing.kind == "summary"]
     assert sent == [Message("summary", {"centres": np.zeros((local_clusters, 3))}).nbytes] * 12
 
 
@@ -278,7 +278,7 @@ def test_memberships_sum_to_one_and_are_largest_at_the_nearest_centre() -> None:
     rows, centres = rng.normal(size=(50, 3)), rng.normal(size=(6, 3))
     u = ffcm.memberships(rows, centres, 2.0)
     assert u.sum(axis=0) == pytest.approx(np.ones(50))
-    assert np.array_equal(u.argmax(axis=0), nearest(rows, centres))
+    assert np.array_equal(u.argmax(axis=0), nearest_centroid(rows, centres))
 
 
 def test_fuzzy_c_means_ends_where_a_step_changes_nothing() -> None:
@@ -357,7 +357,7 @@ def test_pooled_k_means_is_k_means_on_all_rows() -> None:
     outcome = run(PooledKMeans(), rows, 3)
     theirs = KMeans(3, n_init=10, random_state=0).fit(np.vstack(rows))
     assert ari(theirs.labels_, outcome.labels) == 1.0
-    assert outcome.port.ledger.bytes_up >= np.vstack(rows).nbytes
+    assert outcome.port.traffic.bytes_up >= np.vstack(rows).nbytes
 
 
 # --- refusals ---

@@ -184,7 +184,7 @@ def test_only_some_sites_take_part_in_a_round_and_nobody_else_is_asked() -> None
     assert 20 < len(rounds) <= 40
     assert sum(names == everybody for names in rounds) < 10
     assert len({tuple(names) for names in rounds}) > 10
-    assert answer.uplinks == port.ledger.uplinks == 6 + sum(len(names) for names in rounds)
+    assert answer.uplinks == port.traffic.uplinks == 6 + sum(len(names) for names in rounds)
     assert answer.details == {"rounds": 40, "k": len(answer.centroids)}
 
 

@@ -163,7 +163,7 @@ def test_osfsc_finds_subspaces_across_sites(method: type[OSFSCSparse], dimension
     settings = method(subspace_dimension=dimension, gamma=50.0)
     labels, answer, port = run(settings, [rows[own] for own in sites], 3)
     assert purity(y[np.concatenate(sites)], labels) > 0.9
-    assert answer.uplinks == port.ledger.uplinks == 20
+    assert answer.uplinks == port.traffic.uplinks == 20
 
 
 def test_a_direction_has_length_1_and_lies_in_the_subspace() -> None:
@@ -225,7 +225,7 @@ def test_fedsc_finds_blobs_across_sites() -> None:
     rows, y = blobs()
     labels, answer, port = run(FedSC(), [rows[y < 2], rows[y > 0]], 3)
     assert ari(np.concatenate([y[y < 2], y[y > 0]]), labels) > 0.95
-    assert answer.uplinks == port.ledger.uplinks == 2 * 24
+    assert answer.uplinks == port.traffic.uplinks == 2 * 24
 
 
 def test_the_server_can_restore_rows_from_what_fedsc_uploads() -> None:
@@ -270,7 +270,7 @@ def test_an_answer_or_a_named_error(method: Method, kind: str, sizes: tuple[int,
     assert np.unique(labels).tolist() == [0, 1, 2]
     assert answer.centroids.shape == (3, 4)
     assert np.isfinite(answer.centroids).all()
-    assert answer.uplinks == port.ledger.uplinks
+    assert answer.uplinks == port.traffic.uplinks
 
 
 @every_method

@@ -34,6 +34,10 @@ CONNECTION = "here"
 RAY = {"RAY_worker_niceness": "0"}
 # When to give up on what should happen within seconds.
 MOST_SECONDS = 300.0
+# A network that ends with the process that made it, and has nothing but loopback in it.
+NETWORK = "network"
+OWN_NETWORK = ("unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec sleep infinity")
+LISTENING = "0A"  # as the kernel's tables of connections have it
 
 
 def until(condition: Callable[[], object], seconds: float = MOST_SECONDS, look: float = 0.1) -> None:
@@ -52,6 +56,16 @@ def free_port() -> int:
             return int(server.getsockname()[1])
 
 
+def has_namespaces() -> bool:
+    """Whether this user may make a network of her own."""
+    try:
+        command = ["unshare", "--net", "ip", "link", "set", "lo", "up"]
+        done = subprocess.run(command, capture_output=True, timeout=20, check=False)  # noqa: S603 (our own)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
 @dataclass
 class Loopback:
     """A SuperLink and its SuperNodes; each is the head of a process group, so that none of its children stays."""
@@ -60,7 +74,9 @@ class Loopback:
     port: int = field(default_factory=free_port)
     link_options: tuple[str, ...] = ("--insecure",)
     node_options: tuple[str, ...] = ("--insecure",)
+    offline: bool = False
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    slowness: float = 0.0  # how many seconds the SuperLink took to start
 
     @property
     def home(self) -> Path:
@@ -74,10 +90,16 @@ class Loopback:
         more = {"FLWR_HOME": str(self.home), "PATH": path, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         return {**os.environ, **QUIET, **more}
 
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What has a command run in the network of this federation."""
+        return ("nsenter", f"--net=/proc/{self.processes[NETWORK].pid}/ns/net") if NETWORK in self.processes else ()
+
     # --- processes that go on ---
 
     def start(self, name: str, *command: str, home: Path | None = None) -> subprocess.Popen[bytes]:
         """One process, with its log in a file."""
+        command = (*self.inside, *command)
         env = {**self.env, **({"FLWR_HOME": str(home)} if home else {})}
         with self.log(name).open("wb") as file:
             process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True, env=env)  # noqa: S603
@@ -95,6 +117,9 @@ class Loopback:
     def start_link(self, connection: str = "insecure = true") -> None:
         """The SuperLink, and the connection to it; with another port if somebody was faster."""
         self.home.mkdir(parents=True)
+        if self.offline:
+            self.start(NETWORK, *OWN_NETWORK)
+            until(lambda: self.said(NETWORK) == "up\n")
         for port in (self.port, free_port(), free_port()):
             self.port = port
             config = f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\naddress = "127.0.0.1:{port}"\n'
@@ -106,14 +131,16 @@ class Loopback:
     def launch_link(self, name: str) -> bool:
         """Whether the SuperLink came to listen where it should."""
         options = ("--host", "127.0.0.1", "--port", str(self.port))
-        link = self.start(name, str(BIN / "flower-superlink"), *self.link_options, *options)
+        link, begin = self.start(name, str(BIN / "flower-superlink"), *self.link_options, *options), time.monotonic()
         until(lambda: self.listens() or link.poll() is not None)
+        self.slowness = time.monotonic() - begin
         return link.poll() is None
 
     def listens(self) -> bool:
         """Whether somebody listens at the SuperLink's port."""
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        network = Path("/proc") / (str(self.processes[NETWORK].pid) if self.offline else "self") / "net"
+        lines = [line.split() for name in ("tcp", "tcp6") for line in (network / name).read_text().splitlines()]
+        return any(line[1].endswith(f":{self.port:04X}") and line[3] == LISTENING for line in lines)
 
     def start_node(self, name: str, settings: Mapping[str, str], *options: str) -> None:
         """A SuperNode with a home of its own."""
@@ -131,7 +158,13 @@ class Loopback:
 
     def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
         """One of them."""
+        command = (*self.inside, *command)
         return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
+
+    def interfaces(self) -> set[str]:
+        """Over what the processes of this federation can reach anybody."""
+        tables = [Path(f"/proc/{one.pid}/net/dev").read_text().splitlines()[2:] for one in self.processes.values()]
+        return {line.split(":")[0].strip() for table in tables for line in table}
 
     # --- the end ---
 

@@ -145,7 +145,7 @@ def summarized(folder):
                 "labels": f"{folder}/labels/north.labels.csv", "key": f"{folder}/site.key"}
     site = site_app.site_of(settings)
     records = {"goldfc": {"agreement": fingerprint(site.agreement)}}
-    return site_app.summarized(site, SimpleNamespace(content=SimpleNamespace(config_records=records)))
+    return site_app.summarize_own_rows(site, SimpleNamespace(content=SimpleNamespace(config_records=records)))
 
 rehearsal, folder, uid, gid = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 summarized(rehearsal)  # all modules are loaded then: Python itself may lie where only root can read

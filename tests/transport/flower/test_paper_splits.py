@@ -16,10 +16,10 @@ from goldfc.message.columns import Column
 from goldfc.message.wire import encode
 from goldfc.server.round import fuse_admitted
 from goldfc.site.audit import WARNINGS
-from goldfc.site.labels import header_text, label_table, lines_text
+from goldfc.site.labels import header_text, labels_of, lines_text
 from goldfc.site.send import draft_summary
-from goldfc.site.table.cells import as_table
 from goldfc.site.table.readers import read_raw
+from goldfc.site.table.table import as_table
 from goldfc.transport.flower.kit import write_kit
 from goldfc_bench.cases import split_of
 from needs import needs_splits
@@ -57,7 +57,7 @@ def in_one_process(tables: dict[str, Path], what: Agreement, n_clusters: int) ->
         drafts[name] = draft_summary(as_table(read_raw(data), what.columns), name, what, data)
     model = fuse_admitted([draft.summary for draft in drafts.values()], what, n_clusters).model
     labels = {
-        name: header_text("row") + lines_text(label_table(as_table(read_raw(data), what.columns), model))
+        name: header_text("row") + lines_text(next(labels_of(as_table(read_raw(data), what.columns), model)))
         for name, data in tables.items()
     }
     return encode(model.to_message()), labels

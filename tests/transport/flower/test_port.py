@@ -14,7 +14,7 @@ pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 from flwr.app import ConfigRecord, Context, Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
 
-from goldfc.agreement import Agreement, Limits, ListedSite
+from goldfc.agreement import Agreement, Bounds, ListedSite
 from goldfc.cli import main
 from goldfc.errors import AuditRefused, BadMessage, BadSettings, GoldError, TooFewSites
 from goldfc.message.columns import Column
@@ -520,4 +520,4 @@ def test_a_job_that_does_not_fit_the_agreement_is_refused(tmp_path: Path) -> Non
 
 
 def replace_limits(what: Agreement, least: int) -> Agreement:
-    return what.model_copy(update={"limits": Limits(least_sites=least)})
+    return what.model_copy(update={"limits": Bounds(least_sites=least)})

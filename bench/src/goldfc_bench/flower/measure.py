@@ -12,13 +12,13 @@ from goldfc.message.wire import encode
 from goldfc.server.round import fuse_admitted
 from goldfc.site.audit import WARNINGS
 from goldfc.site.init import agreement_text
-from goldfc.site.labels import label_table
+from goldfc.site.labels import labels_of
 from goldfc.site.policy import POLICY
 from goldfc.site.send import draft_summary, send
-from goldfc.site.table.cells import as_table
 from goldfc.site.table.readers import read_raw
+from goldfc.site.table.table import as_table
 from goldfc.transport.flower.job import Job, Status
-from goldfc.transport.flower.simulate import simulate
+from goldfc.transport.flower.simulate import simulate_round
 
 CLUSTERS = 5
 
@@ -41,7 +41,7 @@ def measure(folder: Path, n_nodes: int, n_rows: int = 100) -> Iterator[str]:
         tables=tables,
     )
     job.write(job.file)
-    simulate(job)
+    simulate_round(job)
     end = time.perf_counter()
     status = Status.read(out / "status.json")
     same = (out / "global.model").read_bytes() == alone
@@ -81,5 +81,5 @@ def in_one_process(folder: Path, agreement: Agreement) -> bytes:
         send(drafts[-1], agreement, place, None, key=None, accept_risk=True)
     model = fuse_admitted([draft.summary for draft in drafts], agreement, CLUSTERS).model
     for table in tables.values():
-        label_table(table, model)
+        list(labels_of(table, model))
     return encode(model.to_message())

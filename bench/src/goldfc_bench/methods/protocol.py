@@ -15,7 +15,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
 from goldfc.message.message import Message
 from goldfc.server.round import Port
-from goldfc.site.label import nearest
+from goldfc.site.label import nearest_centroid
 from goldfc.transport.local import Participant
 
 # Whether messages to the server hold rows: never; where a cluster has a single row, which is then its centroid; or all
@@ -37,7 +37,7 @@ class Answer:
 
     def label(self, rows: FloatArray) -> IntArray:
         """The global cluster of rows that took no part."""
-        return nearest(rows, self.centroids) if self.predict is None else self.predict(rows)
+        return nearest_centroid(rows, self.centroids) if self.predict is None else self.predict(rows)
 
 
 class MethodSite(Participant, Protocol):
@@ -106,7 +106,7 @@ class Site:
 
     def on_centroids(self, message: Message) -> None:
         """Every row goes to its nearest global centroid."""
-        self.labels = nearest(self.rows, message.arrays["centroids"])
+        self.labels = nearest_centroid(self.rows, message.arrays["centroids"])
 
     def on_labels(self, message: Message) -> None:
         """Every row has the label of its own local cluster."""

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
 from goldfc._types import FloatArray
-from goldfc.demo.data import standardized
+from goldfc.demo.data import scaled_columns
 from goldfc.learning.paper.competition import Learning, Outcome, compete
 from goldfc_bench.datasets import synthetic
 from goldfc_bench.methods.gold import Gold
@@ -84,7 +84,7 @@ def learn(X: FloatArray) -> Outcome:
 def rows_of(data: str, rows: int, features: int) -> FloatArray:
     """SD or one Gaussian, scaled as all data of the experiments are."""
     rng = np.random.default_rng(0)
-    return standardized(synthetic(rows, features, rng, n_clusters=5 if data == "SD" else 1).X)
+    return scaled_columns(synthetic(rows, features, rng, n_clusters=5 if data == "SD" else 1).X)
 
 
 def section(measurements: list[Measurement]) -> Section:

@@ -71,7 +71,7 @@ PROBES = (
     Probe(None, mixture.clusters_of, mixture, needs.of_em_step),
     Probe("judge: embedding, cut", consensus.fuse_partitions, consensus),
     Probe(None, consensus.embed, consensus, needs.of_embedding),
-    Probe("describing clusters", server.describe, server),
+    Probe("describing clusters", server.describe_clusters, server),
     Probe("describing clusters", server.reach_of, server),
     Probe("labelling", label, participant, needs.of_labelling),
 )

@@ -1,4 +1,4 @@
-"""Tables of data as numbers, by the columns that were agreed on.
+"""The cells of a table as numbers, by the columns that were agreed on.
 
 Whatever cannot become a number is refused with a sentence that names column and row, and what to do about it.
 """
@@ -17,7 +17,6 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import FILE
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import LARGEST_TOLD, Column
-from goldfc.site.table.notes import Seen
 from goldfc.site.table.readers import Raw, Values, listed
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
@@ -38,56 +37,12 @@ class People:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows as numbers. Rows with missing values may have been left out: `kept` says where each one stands."""
-
-    rows: FloatArray
-    ids: tuple[str, ...]  # of all rows of the file: what the id column says, or their numbers
-    kept: IntArray
-    notes: tuple[str, ...]  # what the user should know
-    persons: People | None = None  # of the rows that are kept; None: nothing says whose they are
-
-    @property
-    def people(self) -> IntArray | None:
-        """Of every row that is kept, the number of its person; None if each has its own."""
-        return None if self.persons is None else self.persons.shared
-
-
-@dataclass(frozen=True)
 class Encoded:
     """A block of a table as numbers."""
 
     rows: FloatArray  # without those that miss a value
     missing: NDArray[np.bool_]  # of all rows: which ones miss a value
     numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
-
-
-def as_table(
-    raw: Raw,
-    columns: Sequence[Column],
-    *,
-    drop: bool = False,
-    id_column: str | None = None,
-    person_column: str | None = None,
-) -> Table:
-    """The agreed columns as numbers, in the agreed order; with `drop`, rows with missing values are left out.
-
-    The person column says whose a row is; the id column does if there is none.
-    """
-    check_names(raw.columns, [column.name for column in columns], id_column, person_column)
-    block, seen = encoded(raw, columns, drop=drop), Seen(columns)
-    refuse_no_rows(len(block.rows))
-    seen.add(block.rows, block.missing, block.numbers)
-    ids = listed(raw.columns[id_column]) if id_column else range(1, raw.n_rows + 1)
-    notes = seen.notes(
-        raw.columns,
-        id_column,
-        ids_twice=len(set(ids)) < raw.n_rows,
-        twins=len(block.rows) - len(np.unique(block.rows, axis=0)),
-    )
-    kept, whose = np.flatnonzero(~block.missing), person_column or id_column
-    persons = None if whose is None else numbered(person_digests(raw, whose, kept, strict=person_column is not None))
-    return Table(block.rows, tuple(map(str, ids)), kept, tuple(notes), persons)
 
 
 def person_digests(raw: Raw, column: str, kept: IntArray, *, strict: bool, first: int = 0) -> NDArray[np.uint64]:

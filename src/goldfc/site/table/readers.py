@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +36,38 @@ class Raw:
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows, and how much of the file is read."""
+    """Some rows, where the first of them stands, and how much of the file is read."""
 
     raw: Raw
+    first: int
     done: int
     total: int
+
+
+class Reader(Protocol):
+    """What reads a file format."""
+
+    def names(self, path: Path) -> list[str]:
+        """What the columns of a file are called."""
+        ...
+
+    def parts(self, path: Path, names: Sequence[str], size: int) -> Iterator["Part"]:
+        """The rows of a file in their order, about `size` values at a time: at least the named columns."""
+        ...
+
+    def size_in_memory(self, path: Path) -> int:
+        """About how many bytes all rows take."""
+        ...
+
+
+# Some rows; how much of the file is read, and how much there is.
+Part = tuple[Raw, int, int]
 
 
 def read_raw(path: Path) -> Raw:
     """The columns of a file, by name: all of it at once."""
     columns: dict[str, list[Any]] = {name: [] for name in column_names(path)}
-    for block in blocks_in(path):
+    for block in blocks_in(path, list(columns)):
         for name, values in block.raw.columns.items():
             columns[name].extend(listed(values))
     return Raw(dict(columns))
@@ -60,17 +81,27 @@ def listed(values: Values) -> Sequence[Any]:
 def column_names(path: Path) -> list[str]:
     """What the columns of a file are called."""
     with naming_file(path):
-        if path.suffix == ".parquet":
-            with open_parquet(path) as file:
-                return checked_names(file.schema_arrow.names, path)
-        with open_text(path) as (_, reader):
-            return read_header(reader, path)
+        return checked_names(reader_of(path).names(path), path)
 
 
-def blocks_in(path: Path, names: Sequence[str] | None = None, size: int = BLOCK) -> Iterator[Block]:
-    """The rows of a file in their order, some at a time; of a Parquet file, the named columns only."""
+def blocks_in(path: Path, names: Sequence[str], size: int | None = None) -> Iterator[Block]:
+    """The rows of a file in their order, some at a time: at least the named columns."""
+    first = 0
     with naming_file(path):
-        yield from parquet_blocks(path, names, size) if path.suffix == ".parquet" else text_blocks(path, size)
+        for raw, done, total in reader_of(path).parts(path, list(dict.fromkeys(names)), size or BLOCK):
+            yield Block(raw, first, done, total)
+            first += raw.n_rows
+
+
+def size_in_memory(path: Path) -> int:
+    """About how many bytes all rows of a file take."""
+    with naming_file(path):
+        return reader_of(path).size_in_memory(path)
+
+
+def reader_of(path: Path) -> Reader:
+    """What reads a file, by its suffix; text, if nobody knows it."""
+    return READERS.get(path.suffix.lower(), READERS[".csv"])
 
 
 @contextmanager
@@ -78,8 +109,6 @@ def naming_file(path: Path) -> Iterator[None]:
     """Refuse what is no table; whatever a reader complains of becomes a sentence with the name of the file."""
     if not path.is_file():
         raise BadRows(f"There is no file {path}.")
-    if path.suffix in {".xlsx", ".xls", ".ods"}:
-        raise BadRows(f"{path.name} is a workbook; save the sheet as CSV (UTF-8), and use that.")
     try:
         yield
     except UnicodeDecodeError as error:
@@ -98,7 +127,7 @@ def checked_names(names: Sequence[str], path: Path) -> list[str]:
 # --- text ---
 
 
-class Reader:
+class Records:
     """Records of a text, and the number of the line that each ends in."""
 
     def __init__(self, file: TextIO, delimiter: str) -> None:
@@ -120,12 +149,12 @@ class Reader:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[tuple[TextIO, Reader]]:
+def open_text(path: Path) -> Iterator[tuple[TextIO, Records]]:
     """CSV or TSV, from its beginning."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         delimiter = delimiter_of(path, file.readline())
         file.seek(0)
-        yield file, Reader(file, delimiter)
+        yield file, Records(file, delimiter)
 
 
 def delimiter_of(path: Path, header: str) -> str:
@@ -135,31 +164,42 @@ def delimiter_of(path: Path, header: str) -> str:
     return ";" if header.count(";") > header.count(",") else ","
 
 
-def read_header(reader: Reader, path: Path) -> list[str]:
+def read_header(reader: Records, path: Path) -> list[str]:
     """The names in the first record."""
     header = [name.strip() for name in next(reader.records(), [])]
     if not any(header):
         raise BadRows(f"{path.name} is empty; it needs a header line with the names of the columns.")
-    return checked_names(header, path)
+    return header
 
 
-def text_blocks(path: Path, size: int) -> Iterator[Block]:
+class Text:
     """CSV or TSV, with a header."""
-    total, blanks = path.stat().st_size, 0
-    with open_text(path) as (file, reader):
-        header = read_header(reader, path)
-        # Whole lines, wherever the text was cut.
-        while text := file.read(size) + file.readline():
-            columns = plain_columns(text, reader, len(header)) or careful_columns(text, reader, len(header), path)
-            if len(header) == 1:
-                # Blank lines at the end of a file are none; whether it is the end shows later.
-                cells = [""] * blanks + list(columns[0])
-                blanks = next((place for place, cell in enumerate(reversed(cells)) if cell), len(cells))
-                columns = [cells[: len(cells) - blanks]]
-            yield Block(Raw(dict(zip(header, columns, strict=True))), min(file.buffer.tell(), total), total)
+
+    def names(self, path: Path) -> list[str]:
+        """What the header says."""
+        with open_text(path) as (_, reader):
+            return read_header(reader, path)
+
+    def parts(self, path: Path, _: Sequence[str], size: int) -> Iterator[Part]:
+        """Whole lines, wherever the text was cut."""
+        total, blanks = path.stat().st_size, 0
+        with open_text(path) as (file, reader):
+            header = read_header(reader, path)
+            while text := file.read(size) + file.readline():
+                columns = plain_columns(text, reader, len(header)) or careful_columns(text, reader, len(header), path)
+                if len(header) == 1:
+                    # Blank lines at the end of a file are none; whether it is the end shows later.
+                    cells = [""] * blanks + list(columns[0])
+                    blanks = next((place for place, cell in enumerate(reversed(cells)) if cell), len(cells))
+                    columns = [cells[: len(cells) - blanks]]
+                yield Raw(dict(zip(header, columns, strict=True))), min(file.buffer.tell(), total), total
+
+    def size_in_memory(self, path: Path) -> int:
+        """As in the file."""
+        return path.stat().st_size
 
 
-def plain_columns(text: str, reader: Reader, n_columns: int) -> list[Sequence[str]] | None:
+def plain_columns(text: str, reader: Records, n_columns: int) -> list[Sequence[str]] | None:
     """The columns of lines that can be cut at their separators, which is soon done; nothing if some cannot."""
     text = text.replace("\r\n", "\n")
     if '"' in text or "\r" in text:
@@ -175,7 +215,7 @@ def plain_columns(text: str, reader: Reader, n_columns: int) -> list[Sequence[st
     return [cells[place::n_columns] for place in range(n_columns)]
 
 
-def careful_columns(text: str, reader: Reader, n_columns: int, path: Path) -> list[Sequence[str]]:
+def careful_columns(text: str, reader: Records, n_columns: int, path: Path) -> list[Sequence[str]]:
     """The columns of all that CSV can be."""
     records = []
     for record in reader.records(text):
@@ -209,14 +249,26 @@ def open_parquet(path: Path) -> Iterator[Any]:
         raise BadRows(f"{path.name} cannot be read as Parquet: {error}.") from error
 
 
-def parquet_blocks(path: Path, names: Sequence[str] | None, size: int) -> Iterator[Block]:
-    """Record batches."""
-    with open_parquet(path) as file:
-        done, total = 0, file.metadata.num_rows
-        names = checked_names(file.schema_arrow.names, path) if names is None else list(dict.fromkeys(names))
-        for batch in file.iter_batches(max(1, size // max(1, len(names))), columns=names, use_threads=False):
-            done += batch.num_rows
-            yield Block(Raw({name: values_of(batch.column(name)) for name in names}), done, total)
+class Parquet:
+    """Parquet, in record batches."""
+
+    def names(self, path: Path) -> list[str]:
+        """What the schema says."""
+        with open_parquet(path) as file:
+            return list(file.schema_arrow.names)
+
+    def parts(self, path: Path, names: Sequence[str], size: int) -> Iterator[Part]:
+        """Record batches, of the named columns."""
+        with open_parquet(path) as file:
+            done, total = 0, file.metadata.num_rows
+            for batch in file.iter_batches(max(1, size // max(1, len(names))), columns=names, use_threads=False):
+                done += batch.num_rows
+                yield Raw({name: values_of(batch.column(name)) for name in names}), done, total
+
+    def size_in_memory(self, path: Path) -> int:
+        """Eight bytes a number."""
+        with open_parquet(path) as file:
+            return int(8 * file.metadata.num_rows * file.metadata.num_columns)
 
 
 def values_of(column: Any) -> Values:
@@ -226,3 +278,22 @@ def values_of(column: Any) -> Values:
     plain = types.is_integer(column.type) or types.is_float32(column.type) or types.is_float64(column.type)
     values: Values = column.to_numpy() if plain and not column.null_count else column.to_pylist()
     return values
+
+
+# --- all of them ---
+
+
+class Workbook(Text):
+    """What a spreadsheet keeps."""
+
+    def names(self, path: Path) -> list[str]:
+        """Refused."""
+        raise BadRows(f"{path.name} is a workbook; save the sheet as CSV (UTF-8), and use that.")
+
+
+# Who adds a file format adds it here.
+READERS: dict[str, Reader] = {
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), Text()),
+    **dict.fromkeys((".parquet", ".pq"), Parquet()),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), Workbook()),
+}

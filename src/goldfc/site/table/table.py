@@ -1,31 +1,24 @@
-"""Tables larger than memory: read in blocks, checked by the same rules, and worked on from the disk."""
+"""A site's table: rows as numbers by the columns that were agreed on, in memory or on the disk."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goldfc._types import IntArray
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning.rows import InMemory, RowSource
 from goldfc.message.columns import Column
 from goldfc.site.digests import count_twins
-from goldfc.site.table.cells import (
-    People,
-    Table,
-    as_table,
-    check_names,
-    encoded,
-    numbered,
-    person_digests,
-    refuse_no_rows,
-)
+from goldfc.site.table.cells import People, check_names, encoded, numbered, person_digests, refuse_no_rows
 from goldfc.site.table.notes import Seen
-from goldfc.site.table.readers import BLOCK, Block, blocks_in, column_names, listed, open_parquet, read_raw
+from goldfc.site.table.readers import Block, Raw, blocks_in, column_names, listed, size_in_memory
 from goldfc.site.table.scratch import OnDisk, Scratch, Stored
 
-# In memory, text takes ten times as much as in its file: beyond this, more than going through it in blocks takes.
+# Larger files are worked on from the disk.
 LARGEST_IN_MEMORY = 20 * 2**20
 # What is kept of a row in the end: whose it is; and of every value a digest.
 KEPT_BYTES, DIGEST_BYTES = 8, 4
@@ -34,14 +27,23 @@ KEPT_BYTES, DIGEST_BYTES = 8, 4
 OnProgress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Streamed:
-    """Rows as numbers, on the disk as long as the table is open."""
+class Marks(Protocol):
+    """One mark for every row, wherever they are."""
 
-    rows: OnDisk
-    missing: Stored  # of all rows of the file: 1 if it was left out because it has missing values
+    def __getitem__(self, places: slice, /) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as numbers; those that miss a value may have been left out. What is on the disk is there while it is open.
+
+    A row is at the same place in memory and on the disk, and so are the sentences on it.
+    """
+
+    rows: RowSource
+    missing: Marks  # of all rows of the file: not 0 if it was left out because it misses a value
+    ids: Callable[[], Iterator[tuple[str, ...]]]  # of all rows, some at a time: what the id column says, or numbers
     notes: tuple[str, ...]  # what the user should know
-    ids: "Callable[[], Iterator[tuple[str, ...]]]"  # of all rows, some at a time
     persons: People | None = None  # of the rows that are not left out; None: nothing says whose they are
 
     @property
@@ -50,100 +52,162 @@ class Streamed:
         return None if self.persons is None else self.persons.shared
 
 
-@contextmanager
-def open_table(
-    path: Path,
-    columns: Sequence[Column],
-    *,
-    drop: bool = False,
-    id_column: str | None = None,
-    person_column: str | None = None,
-    on_progress: OnProgress | None = None,
-) -> Iterator[Table | Streamed]:
-    """The agreed columns as numbers: in memory, or, if the file is large, on the disk."""
-    if not is_large(path):
-        yield as_table(read_raw(path), columns, drop=drop, id_column=id_column, person_column=person_column)
-        return
-    with Scratch(path) as rows, Scratch(path) as missing:
-        yield read_large(Reading(path, columns, drop, id_column, person_column, rows, missing), on_progress)
-
-
-def is_large(path: Path) -> bool:
-    """Whether a file had better not be read at once; Parquet by what it is unpacked."""
-    names = column_names(path)
-    if path.suffix != ".parquet":
-        return path.stat().st_size > LARGEST_IN_MEMORY
-    with open_parquet(path) as file:
-        return bool(8 * file.metadata.num_rows * len(names) > LARGEST_IN_MEMORY)
-
-
 @dataclass(frozen=True)
-class Reading:
-    """What is read, by which rules, and where it goes."""
+class Rules:
+    """What becomes of the rows of a file."""
 
-    path: Path
-    columns: Sequence[Column]
-    drop: bool
-    id_column: str | None
-    person_column: str | None
-    rows: Scratch
-    missing: Scratch
+    columns: tuple[Column, ...]
+    drop: bool = False
+    id_column: str | None = None
+    person_column: str | None = None
 
     @property
     def whose(self) -> str | None:
-        """The column that says whose a row is."""
+        """The column that says whose a row is: the id column does if there is none."""
         return self.person_column or self.id_column
 
-    def blocks(self) -> Iterator[Block]:
-        """Of what is needed."""
+    @property
+    def needed(self) -> list[str]:
+        """The columns that are read."""
         names = [column.name for column in self.columns]
-        return blocks_in(self.path, [*names, self.whose] if self.whose else names, BLOCK)
+        return [*names, *(name for name in (self.id_column, self.person_column) if name)]
 
-    def person_digests(self, block: Block, missing: NDArray[np.bool_], first: int) -> NDArray[np.uint64]:
-        """Of every row of a block that is not left out, a digest of its person's name; none if nothing says it."""
-        if self.whose is None:
+    def digests(self, block: Block, column: str | None, missing: NDArray[np.bool_]) -> NDArray[np.uint64]:
+        """Of every row of a block that is not left out, a digest of what the column calls it; none without a column."""
+        if column is None:
             return np.empty(0, dtype=np.uint64)
-        kept, strict = np.flatnonzero(~missing), self.person_column is not None
-        return person_digests(block.raw, self.whose, kept, strict=strict, first=first)
-
-    def ids(self) -> Iterator[tuple[str, ...]]:
-        """What tells rows apart, block by block."""
-        first = 0
-        for block in blocks_in(self.path, [self.id_column or self.columns[0].name], BLOCK):
-            stop = first + block.raw.n_rows
-            ids = listed(block.raw.columns[self.id_column]) if self.id_column else range(first + 1, stop + 1)
-            yield tuple(map(str, ids))
-            first = stop
+        strict = column == self.person_column
+        return person_digests(block.raw, column, np.flatnonzero(~missing), strict=strict, first=block.first)
 
 
-def read_large(reading: Reading, on_progress: OnProgress | None) -> Streamed:
-    """All blocks, one after the other.
+def as_table(raw: Raw, columns: Sequence[Column], **settings: Any) -> Table:
+    """A table that is in memory; the settings are those of `open_table`."""
+    rules = Rules(tuple(columns), **settings)
+    return read_table(list(raw.columns), lambda _: iter([Block(raw, 0, 1, 1)]), rules, Memory())
 
-    Where several values are wrong, the first in the file is named; in memory, the first of the first column.
+
+@contextmanager
+def open_table(
+    path: Path, columns: Sequence[Column], *, on_progress: OnProgress | None = None, **settings: Any
+) -> Iterator[Table]:
+    """The agreed columns of a file as numbers, in the agreed order: in memory, or, if it is large, on the disk.
+
+    With `drop`, rows that miss a value are left out. The `person_column` says whose a row is, or else the `id_column`.
     """
-    names = column_names(reading.path)
-    check_names(names, [column.name for column in reading.columns], reading.id_column, reading.person_column)
-    seen, first, whose = Seen(reading.columns), 0, list[NDArray[np.uint64]]()
-    for block in reading.blocks():
-        part = encoded(block.raw, reading.columns, drop=reading.drop, first=first)
-        if not first:
-            check_room(reading, block, part.rows.nbytes)
-        whose.append(reading.person_digests(block, part.missing, first))
-        first += block.raw.n_rows
+    rules, is_large = Rules(tuple(columns), **settings), size_in_memory(path) > LARGEST_IN_MEMORY
+    store: AbstractContextManager[Store] = Disk(path) if is_large else nullcontext(Memory())
+    with store as place:
+        yield read_table(column_names(path), lambda names: blocks_in(path, names), rules, place, on_progress)
+
+
+def read_table(
+    names: Sequence[str],
+    blocks: Callable[[Sequence[str]], Iterable[Block]],
+    rules: Rules,
+    store: "Store",
+    on_progress: OnProgress | None = None,
+) -> Table:
+    """All blocks, one after the other; where several values are wrong, one in the first block that has any is named."""
+    check_names(names, [column.name for column in rules.columns], rules.id_column, rules.person_column)
+    seen, whose, ids = Seen(rules.columns), list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
+    for block in blocks(rules.needed):
+        part = encoded(block.raw, rules.columns, drop=rules.drop, first=block.first)
+        if not block.first:
+            store.check_room(block, part.rows.nbytes)
+        whose.append(rules.digests(block, rules.whose, part.missing))
+        ids.append(rules.digests(block, rules.id_column if rules.person_column else None, part.missing))
         seen.add(part.rows, part.missing, part.numbers)
-        reading.rows.append(part.rows)
-        reading.missing.append(part.missing.astype(np.uint8))
+        store.append(part.rows, part.missing)
         if on_progress is not None:
             on_progress(block.done, block.total)
     refuse_no_rows(seen.rows)
-    rows, missing = OnDisk(reading.rows, len(seen.low)), Stored(reading.missing.handle, first, 1)
-    notes = seen.notes(names, reading.id_column, twins=count_twins(rows))
-    persons = None if reading.whose is None else numbered(np.concatenate(whose))
-    return Streamed(rows, missing, tuple(notes), reading.ids, persons)
+    rows, missing = store.rows(len(seen.low)), store.missing(seen.rows + seen.dropped)
+    persons = None if rules.whose is None else numbered(np.concatenate(whose))
+    named = np.concatenate(ids) if rules.person_column else np.concatenate(whose)
+    notes = seen.notes(names, rules.id_column, ids_twice=len(np.unique(named)) < len(named), twins=count_twins(rows))
+    return Table(rows, missing, lambda: ids_in(blocks, rules), tuple(notes), persons)
 
 
-def check_room(reading: Reading, block: Block, n_bytes: int) -> None:
-    """Refuse, by its first block, a table that would not fit on the disk."""
-    share = block.total / max(1, block.done)
-    digests = n_bytes * DIGEST_BYTES // 8
-    reading.rows.check_room(int(share * (n_bytes + digests + block.raw.n_rows * KEPT_BYTES)))
+def ids_in(blocks: Callable[[Sequence[str]], Iterable[Block]], rules: Rules) -> Iterator[tuple[str, ...]]:
+    """What tells rows apart, block by block."""
+    for block in blocks([rules.id_column or rules.columns[0].name]):
+        numbers = range(block.first + 1, block.first + block.raw.n_rows + 1)
+        yield tuple(map(str, listed(block.raw.columns[rules.id_column]) if rules.id_column else numbers))
+
+
+# --- where rows go ---
+
+
+class Store(Protocol):
+    """Where rows go while a file is read, and where they are afterwards."""
+
+    def check_room(self, block: Block, n_bytes: int) -> None:
+        """Refuse, by its first block, a table that would not fit."""
+
+    def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
+        """Some more."""
+
+    def rows(self, n_features: int) -> RowSource:
+        """All of them."""
+        ...
+
+    def missing(self, count: int) -> Marks:
+        """Of all rows of the file, which ones were left out."""
+        ...
+
+
+@dataclass
+class Memory:
+    """Rows in memory."""
+
+    parts: list[FloatArray] = field(default_factory=list)
+    marks: list[NDArray[np.bool_]] = field(default_factory=list)
+
+    def check_room(self, block: Block, n_bytes: int) -> None:
+        """There is always room."""
+
+    def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
+        """Some more."""
+        self.parts.append(rows)
+        self.marks.append(missing)
+
+    def rows(self, n_features: int) -> RowSource:  # noqa: ARG002 (a store on the disk must know)
+        """As one array."""
+        return InMemory(np.concatenate(self.parts))
+
+    def missing(self, count: int) -> Marks:  # noqa: ARG002
+        """As one array."""
+        return np.concatenate(self.marks)
+
+
+class Disk(AbstractContextManager["Disk"]):
+    """Rows in files without a name, which are gone when it is left."""
+
+    def __init__(self, data: Path) -> None:
+        self.open = ExitStack()
+        self.numbers, self.marks = (self.open.enter_context(Scratch(data)) for _ in range(2))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.open.close()
+
+    def check_room(self, block: Block, n_bytes: int) -> None:
+        """Refuse, by its first block, a table that would not fit on the disk."""
+        share = block.total / max(1, block.done)
+        digests = n_bytes * DIGEST_BYTES // 8
+        self.numbers.check_room(int(share * (n_bytes + digests + block.raw.n_rows * KEPT_BYTES)))
+
+    def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
+        """Some more."""
+        self.numbers.append(rows)
+        self.marks.append(missing.astype(np.uint8))
+
+    def rows(self, n_features: int) -> RowSource:
+        """As they are in the file."""
+        return OnDisk(self.numbers, n_features)
+
+    def missing(self, count: int) -> Marks:
+        """As they are in the file."""
+        return Stored(self.marks.handle, count, 1)

@@ -55,7 +55,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP384R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name} federation CA")])
         certificate = (
-            named(subject, subject, key.public_key(), now, DAYS_OF_CA)
+            certificate_of(subject, subject, key.public_key(), now, DAYS_OF_CA)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage(signs=True), critical=True)
             .sign(key, hashes.SHA384())
@@ -68,7 +68,7 @@ class Authority:
         """A certificate for a server that is called like these."""
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
         return (
-            named(subject, self.certificate.subject, key, now, DAYS_OF_SERVER)
+            certificate_of(subject, self.certificate.subject, key, now, DAYS_OF_SERVER)
             .add_extension(x509.SubjectAlternativeName([host_name(host) for host in hosts]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(usage(signs=False), critical=True)
@@ -78,7 +78,7 @@ class Authority:
         )
 
 
-def named(
+def certificate_of(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime.datetime, days: int
 ) -> x509.CertificateBuilder:
     """The beginning of a certificate."""

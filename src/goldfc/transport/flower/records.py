@@ -67,10 +67,10 @@ class Answer:
             raise BadMessage("its answer is none that goldfc gives") from error
         if not (isinstance(site, str) and isinstance(body, bytes) and isinstance(refusal, str)):
             raise BadMessage("its answer is none that goldfc gives")
-        return cls(named(site), body, refusal if refusal in SENTENCES or not refusal else "other")
+        return cls(named_site(site), body, refusal if refusal in SENTENCES or not refusal else "other")
 
 
-def named(site: str) -> str:
+def named_site(site: str) -> str:
     """The name that a stranger gives itself, if it is one."""
     try:
         return plain_name(site)

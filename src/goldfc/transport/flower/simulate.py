@@ -24,7 +24,7 @@ from goldfc.transport.flower.site_app import answer_model, answer_task
 Handler = Callable[[Message, Context], Message]
 
 
-def simulate(job: Job) -> None:
+def simulate_round(job: Job) -> None:
     """One round, with a virtual node for every table."""
     # One processor each: as many work at a time as there are.
     resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
@@ -83,4 +83,4 @@ def as_site(handler: Handler, sites: Sequence[UserConfig]) -> Handler:
 
 
 if __name__ == "__main__":
-    simulate(Job.read(Path(sys.argv[1])))
+    simulate_round(Job.read(Path(sys.argv[1])))

@@ -31,9 +31,8 @@ from goldfc.site.labels import LABEL_COLUMNS, labels_of, write_labels
 from goldfc.site.ledger import Ledger, age_of
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.send import Draft, draft_summary, open_model, sealed_for_server, send
-from goldfc.site.table.cells import Table
-from goldfc.site.table.table import Streamed, open_table
-from goldfc.transport.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named, read_question, word_for
+from goldfc.site.table.table import Table, open_table
+from goldfc.transport.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named_site, read_question, word_for
 
 logger = logging.getLogger("goldfc.flower")
 app = ClientApp()
@@ -56,7 +55,7 @@ class NodeSettings:
         """What stays there."""
         return Ledger.of(self.data, self.policy)
 
-    def table(self, columns: tuple[Column, ...], person: str | None = None) -> AbstractContextManager[Table | Streamed]:
+    def table(self, columns: tuple[Column, ...], person: str | None = None) -> AbstractContextManager[Table]:
         """Its rows, in memory or, if they are many, on the disk."""
         drop, id_column = self.agreement.missing == "drop", self.agreement.id_column
         return open_table(self.data, columns, drop=drop, id_column=id_column, person_column=person)
@@ -65,13 +64,13 @@ class NodeSettings:
 @app.query(SUMMARIZE)
 def answer_task(message: Message, context: Context) -> Message:
     """The site's summary, if its audit allows it."""
-    return guarded(message, context, summarized)
+    return guarded(message, context, summarize_own_rows)
 
 
 @app.query(LABEL)
 def answer_model(message: Message, context: Context) -> Message:
     """Nothing but that the labels are on the site's own disk."""
-    return guarded(message, context, labelled)
+    return guarded(message, context, label_own_rows)
 
 
 def guarded(message: Message, context: Context, work: Callable[[NodeSettings, Message], Answer]) -> Message:
@@ -80,7 +79,7 @@ def guarded(message: Message, context: Context, work: Callable[[NodeSettings, Me
         answer = work(settings_of(context.node_config), message)
     except Exception as error:
         logger.error("goldfc: %s", error, exc_info=None if isinstance(error, GoldError) else error)
-        answer = Answer(named(str(context.node_config.get("site", ""))), refusal=word_for(error))
+        answer = Answer(named_site(str(context.node_config.get("site", ""))), refusal=word_for(error))
     return Message(answer.to_records(), reply_to=message)
 
 
@@ -91,7 +90,7 @@ def settings_of(settings: Mapping[str, object]) -> NodeSettings:
             f"This node does not know its {missing[0]}: name it with --node-config '{missing[0]}=\"...\"'."
         )
     site, data = str(settings["site"]), Path(str(settings["data"])).expanduser()
-    if not named(site):
+    if not named_site(site):
         raise BadSettings(f"{site!r} cannot be the name of a site: letters, digits, '.', '_' or '-', at most 64.")
     federation, key, policy = (settings.get(name) for name in ("federation", "key", "policy"))
     node = NodeSettings(
@@ -115,7 +114,7 @@ def check_labels_go_there(node: NodeSettings) -> None:
                 raise BadSettings(f"{node.labels} is there, and holds no labels; move it, or name another file.")
 
 
-def summarized(node: NodeSettings, message: Message) -> Answer:
+def summarize_own_rows(node: NodeSettings, message: Message) -> Answer:
     """The one message that leaves."""
     if read_question(message, "agreement") != fingerprint(node.agreement):
         raise BadMessage(f"The server's {FILE} is another one than this site's; give all the same.")
@@ -165,7 +164,7 @@ def refuse_haste(node: NodeSettings, draft: Draft) -> None:
         raise AuditRefused(f"The last new message left at {last}, less than {least:g} seconds ago; ask again later.")
 
 
-def labelled(node: NodeSettings, message: Message) -> Answer:
+def label_own_rows(node: NodeSettings, message: Message) -> Answer:
     """Labels, on the site's own disk."""
     letter = read_question(message, "model")
     if not isinstance(letter, bytes):

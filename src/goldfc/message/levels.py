@@ -1,0 +1,110 @@
+"""Privacy levels as all sides know them: what a site promises, and what others may rely on.
+
+A level is one class here, with a line in `LEVELS`; what a site does for it has a line in `goldfc.site.privacy`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field
+
+from goldfc.message.columns import Strict
+
+# Numbers of rows are told in multiples of this.
+MULTIPLE = 5
+
+
+class Level(Strict):
+    """A level; its fields are its settings, which have the same names in federation.toml."""
+
+    @classmethod
+    def agreed(cls, settings: Mapping[str, Any]) -> Self:
+        """With the settings that were agreed on."""
+        return cls(**{name: settings[name] for name in cls.model_fields})
+
+    @property
+    def name(self) -> str:
+        """What it is called in federation.toml and in messages."""
+        return next(name for name, level in LEVELS.items() if level is type(self))
+
+    @property
+    def fewest(self) -> int:
+        """No micro-cluster has fewer rows."""
+        return 1
+
+    @property
+    def promise(self) -> str:
+        """What it means, in words."""
+        raise NotImplementedError
+
+    def missing_in(self, told: "Level") -> str | None:
+        """What a summary of another level lacks, in words, where this one was agreed on; None if nothing."""
+        return None if isinstance(told, type(self)) else f"its level is {told.name!r}, not {self.name!r}"
+
+    def to_fact(self) -> dict[str, Any]:
+        """As it travels."""
+        return {"name": self.name, **self.model_dump(mode="json")}
+
+
+class Plain(Level):
+    """Nothing is hidden: for one's own data, and for research."""
+
+    @property
+    def promise(self) -> str:
+        """What it means, in words."""
+        return "plain: a micro-cluster may be a single row, and its mean that row"
+
+    def missing_in(self, told: Level) -> str | None:  # noqa: ARG002 (whatever is stricter will do)
+        """Nothing."""
+        return None
+
+
+class Suppressed(Level):
+    """No small groups, and nothing more exact than the rows behind it can bear."""
+
+    smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
+
+    @property
+    def fewest(self) -> int:
+        """No micro-cluster has fewer rows."""
+        return self.smallest
+
+    @property
+    def promise(self) -> str:
+        """What it means, in words."""
+        return (
+            f"suppressed: no micro-cluster of fewer than {self.smallest} rows, means rounded to a grid, numbers of "
+            f"rows to multiples of {MULTIPLE}"
+        )
+
+    def missing_in(self, told: Level) -> str | None:
+        """Smaller micro-clusters than agreed."""
+        if isinstance(told, Suppressed) and told.smallest < self.smallest:
+            return f"micro-clusters from {told.smallest} rows on, not from {self.smallest}"
+        return super().missing_in(told)
+
+
+PLAIN = Plain()
+LEVELS: dict[str, type[Level]] = {"plain": Plain, "suppressed": Suppressed}
+
+
+def level_of(fact: Mapping[str, Any]) -> Level:
+    """The level that a fact tells."""
+    settings = dict(fact)
+    if (name := settings.pop("name", None)) not in LEVELS:
+        raise ValueError(f"there is no privacy level {str(name)[:40]!r}, but {', '.join(sorted(LEVELS))}")
+    return LEVELS[name].model_validate(settings)
+
+
+def with_fewest(smallest: int) -> Level:
+    """The level in which no micro-cluster has fewer rows than that."""
+    return PLAIN if smallest == 1 else Suppressed(smallest=smallest)
+
+
+def a_level(fact: dict[str, Any]) -> dict[str, Any]:
+    """A fact from a stranger, if it tells a level."""
+    level_of(fact)
+    return fact
+
+
+LevelFact = Annotated[dict[str, Any], AfterValidator(a_level)]

@@ -1,0 +1,65 @@
+"""Adding something touches few places: a toy of each, as CONTRIBUTING counts them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from goldfc import LocalPort, Model, OneShot, Site, Summary, Task, run_round
+from goldfc.message import wire
+from goldfc.message.columns import Column, Terms, Text
+from goldfc.message.schema import fact
+from goldfc.server import fusions
+from strategies import blobs
+
+ROWS, _ = blobs(3, 300, 2, seed=0)
+
+
+def sites() -> list[Site]:
+    return [Site(name, rows) for name, rows in zip("abc", np.split(ROWS, 3), strict=True)]
+
+
+# --- a fusion: a class, and a line in FUSIONS
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Two clusters: what lies left of the middle, and what lies right of it."""
+
+    task: Task = Task(shape=False)  # noqa: RUF009 (it is frozen)
+
+    def fuse(self, summaries: Sequence[Summary], n_clusters: int | None, rng: np.random.Generator) -> Model:
+        """Whatever was asked for."""
+        model = OneShot().fuse(summaries, 2, rng)
+        middle = np.median(np.vstack([summary.centroids for summary in summaries])[:, 0])
+        right = np.concatenate([summary.centroids[:, 0] > middle for summary in summaries])
+        return replace(model, micro_labels=right.astype(np.int64), why=f"halves, not {n_clusters}")
+
+
+def test_a_fusion_is_a_class_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fusions.FUSIONS, "halves", f"{__name__}:Halves")
+    result = run_round(LocalPort(sites()), 5, "halves", np.random.default_rng(0))
+    assert result.model.why == "halves, not 5"
+    assert all(summary.shape is None for summary in result.summaries)
+    assert set(result.model.micro_labels.tolist()) == {0, 1}
+
+
+# --- a field of a message: its line, who fills it in, who uses it
+
+
+@dataclass(frozen=True)
+class WithRemark(Summary):
+    """A summary that says something more: the line."""
+
+    remark: str = fact(Text, default="")
+
+    KIND = "summary with remark"
+
+
+def test_a_field_of_a_message_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(wire.KNOWN, WithRemark.KIND, wire.known_of(WithRemark))
+    terms = Terms(federation="heart", columns=(Column(name="age"), Column(name="weight")))
+    sent = WithRemark("ward-a", ROWS[:4], terms=terms, remark="from the night shift")  # who fills it in
+    found = WithRemark.from_message(wire.decode(wire.encode(sent.to_message())))
+    assert found.remark == "from the night shift"  # who uses it
