@@ -132,24 +132,36 @@ def test_what_took_too_long_is_not_tried_with_a_larger_size(tmp_path: Path, own_
 
 
 def test_killed_and_started_again_gives_the_rows_of_an_uninterrupted_run(tmp_path: Path, own_method: str) -> None:
-    command = [sys.executable, "-m", "goldfc_bench", "run", "--dataset", "iris", "--split", "even-3"]
-    command += ["--method", own_method, "--method", "GOLD", "--seeds", "12", "--jobs", "2", "--out"]
-    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    subprocess.run([*command, str(whole)], check=True, capture_output=True)  # noqa: S603 (our own command)
-    chance = random.Random(time.time_ns())  # noqa: S311 (any moment will do)
-    for _ in range(3):
-        process = subprocess.Popen(  # noqa: S603 (our own command)
-            [*command, str(cut)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        time.sleep(chance.uniform(1.0, 4.0))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if cut.exists() and cut.stat().st_size:  # what a kill in the middle of writing leaves
-        cut.write_bytes(cut.read_bytes() + b'{"dataset": "ir')
-    subprocess.run([*command, str(cut)], check=True, capture_output=True)  # noqa: S603 (our own command)
-    expected, found = ([json.loads(without_clock(run).to_json()) for run in Rows(path).read()] for path in (whole, cut))
+    jobs = [Job("iris", "even-3", method, seed) for seed in range(12) for method in (own_method, "GOLD")]
+    whole, cut = Rows(tmp_path / "whole.jsonl"), Rows(tmp_path / "cut.jsonl")
+    run_jobs(jobs, whole, 1, lambda _: None)
+    for n_jobs, rows_more in ((1, 3), (2, 2)):
+        killed_in_the_middle([*COMMAND, "--method", own_method, "--jobs", str(n_jobs)], cut, rows_more)
+    assert 0 < len(cut.read()) < 24
+    cut.path.write_bytes(cut.path.read_bytes() + b'{"dataset": "ir')  # what a kill in the middle of writing leaves
+    run_jobs(jobs, cut, 1, lambda _: None)
+    expected, found = ([json.loads(without_clock(run).to_json()) for run in rows.read()] for rows in (whole, cut))
     assert found == expected
     assert len(found) == 24
+
+
+COMMAND = [sys.executable, "-m", "goldfc_bench", "run", "--dataset", "iris", "--split", "even-3"]
+COMMAND += ["--method", "GOLD", "--seeds", "12"]
+
+
+def killed_in_the_middle(command: list[str], rows: Rows, rows_more: int) -> None:
+    """Start it, and kill it and its children some time after it has written some rows."""
+    enough = len(rows.read()) + rows_more
+    with subprocess.Popen(  # noqa: S603 (our own command)
+        [*command, "--out", str(rows.path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        while len(rows.read()) < enough and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(random.Random(time.time_ns()).uniform(0.0, 0.1))  # noqa: S311 (any moment will do)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_cases_are_fixed_by_their_names() -> None:

@@ -89,7 +89,7 @@ def synthetic(n_rows: int, n_features: int, rng: np.random.Generator, n_clusters
 
 
 def well_separated(n_clusters: int, rng: np.random.Generator) -> Dataset:
-    """Round unit Gaussians, a hundred rows each at the least, whose centres are at least eight deviations apart."""
+    """Round unit Gaussians, at least a hundred rows each, whose centres are at least eight deviations apart."""
     n_features = int(rng.integers(5, 20, endpoint=True))
     centres = [rng.uniform(-12.0, 12.0, n_features)]
     while len(centres) < n_clusters:

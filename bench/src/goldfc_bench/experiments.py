@@ -34,7 +34,7 @@ class Experiment:
 
 def performance(quick: bool) -> list[Job]:
     """All methods on the paper's own splits."""
-    datasets, seeds = (("EC", "US"), 2) if quick else (TEN, 10)
+    datasets, seeds = (("EC", "US"), 1) if quick else (TEN, 10)
     return [
         Job(dataset, "paper", method, seed, limit=60.0 if quick else 900.0)
         for seed in range(seeds)
@@ -133,7 +133,7 @@ def unknown(quick: bool) -> list[Job]:
 
 def sites(quick: bool) -> list[Job]:
     """From a hundred to a thousand sites."""
-    datasets, numbers, limit = (("US",), (20, 40), 5.0) if quick else (SIX, tuple(range(100, 1001, 100)), 20.0)
+    datasets, numbers, limit = (("US",), (10, 20), 5.0) if quick else (SIX, tuple(range(100, 1001, 100)), 20.0)
     # These two are compared with each other at all sizes, so neither may run out of time.
     limits = {} if quick else dict.fromkeys((OneShotMethod.name, CoresetKMeans.name), 200.0)
     return [

@@ -209,27 +209,45 @@ ATTACKS: Mapping[str, Callable[[Summary], Summary | Message]] = {
 }
 
 
-def attack_table(seeds: Sequence[int], on_site: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """What each attack costs the other seven sites in ARI; in every draw, each site is the hostile one in turn.
+@dataclass(frozen=True)
+class Loss:
+    """What one hostile site costs the others in ARI: against all when all are honest, and against the others alone."""
 
-    Against the eight when all are honest, which counts the loss of the eighth's rows, and against the seven alone.
-    """
+    from_all: float
+    from_others: float
+    kept_out: bool
+
+
+def losses_to(federation: Federation, evil: int) -> dict[str, Loss]:
+    """What each attack by one of the sites costs; against all, the loss of its own rows counts, too."""
+    honest = federation.summaries[evil]
+    others = [summary for summary in federation.summaries if summary is not honest]
+    everybody, alone = federation.score(federation.summaries, evil), federation.score(others, evil)
+    losses = {}
+    for name, attack in ATTACKS.items():
+        message = attack(honest)
+        score = federation.score([*others, message], evil)
+        losses[name] = Loss(everybody - score, alone - score, federation.keeps_out(others, message))
+    return losses
+
+
+def attack_table(
+    seeds: Sequence[int], hostile: Sequence[int] = range(8), on_site: Callable[[], None] = lambda: None
+) -> Iterator[str]:
+    """What each attack costs the other seven sites in ARI; in every draw, each of some sites is the hostile one."""
     yield "| | against eight honest sites: mean | against the seven alone: mean | worst | refused or left out |"
     yield "|---|---|---|---|---|"
-    losses: dict[str, list[tuple[float, float, bool]]] = {name: [] for name in ATTACKS}
+    found: dict[str, list[Loss]] = {name: [] for name in ATTACKS}
     for federation in (digits_at_eight_sites(seed) for seed in seeds):
-        for evil, honest in enumerate(federation.summaries):
-            others = [*federation.summaries[:evil], *federation.summaries[evil + 1 :]]
-            eight, seven = federation.score(federation.summaries, evil), federation.score(others, evil)
-            for name, attack in ATTACKS.items():
-                score = federation.score([*others, attack(honest)], evil)
-                losses[name].append((eight - score, seven - score, federation.keeps_out(others, attack(honest))))
+        for evil in hostile:
+            for name, loss in losses_to(federation, evil).items():
+                found[name].append(loss)
             on_site()
-    for name, figures in losses.items():
-        from_eight, from_seven, kept_out = zip(*figures, strict=True)
+    for name, losses in found.items():
+        from_others = [loss.from_others for loss in losses]
         yield (
-            f"| {name} | {fmean(from_eight):+.3f} | {fmean(from_seven):+.3f} | {max(from_seven):+.3f} "
-            f"| {sum(kept_out)} of {len(kept_out)} |"
+            f"| {name} | {fmean(loss.from_all for loss in losses):+.3f} | {fmean(from_others):+.3f} "
+            f"| {max(from_others):+.3f} | {sum(loss.kept_out for loss in losses)} of {len(losses)} |"
         )
 
 
@@ -268,7 +286,7 @@ def thousand_summaries(folder: Path, n_sites: int = 1_000) -> Iterator[str]:
     yield (
         f"{taken.count('accepted')} summaries of 100 x 36 were taken in within {middle - begin:.1f} s and fused within "
         f"{end - middle:.1f} s into {len(result.model.centroids)} clusters (10 were there); "
-        f"the process had {memory:.2f} GB at the most."
+        f"the process had {memory:.2f} GB at most."
     )
 
 

@@ -149,7 +149,7 @@ class FFCMSite(Site):
     """Centres and supports go up; memberships stay, and are not even kept."""
 
     def on_learn(self, message: Message) -> Message:
-        """Fuzzy c-means on the own rows, from the global centres, of which the first hang on the seed alone."""
+        """Fuzzy c-means on the own rows, from the global centres, of which the first depend on the seed alone."""
         facts = message.facts
         if "seed" in facts:
             start = first_centres(facts["seed"], facts["n_clusters"], self.rows.shape[1])

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from goldfc_bench.scale.parts import Tick
 
@@ -31,6 +31,20 @@ def in_turn(
                 samples[key].append(work())
             tick()
     return samples
+
+
+class Pair(NamedTuple):
+    """Medians of two works that took turns, and the median of their ratios."""
+
+    seconds: float
+    seconds_other: float
+    ratio: float
+
+
+def time_pair(one: Callable[[], float], other: Callable[[], float], repeats: int, patience: float, tick: Tick) -> Pair:
+    """What two works say they took, in turn."""
+    samples = in_turn({True: one, False: other}, repeats, patience, tick)
+    return Pair(median(samples[True]), median(samples[False]), median_ratio(samples[True], samples[False]))
 
 
 def median_ratio(ours: Sequence[float], others: Sequence[float]) -> float:

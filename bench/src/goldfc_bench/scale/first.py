@@ -6,13 +6,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from goldfc._types import FloatArray
-from goldfc_bench.scale.clock import in_turn, median_ratio, seconds
+from goldfc_bench.scale.clock import seconds, time_pair
 from goldfc_bench.scale.parts import Section, Table, Target, Tick, in_seconds, spaced, times
 from goldfc_bench.scale.plan import FEATURES, Plan
 
@@ -45,10 +44,8 @@ def steps(plan: Plan, repeats: int) -> int:  # noqa: ARG001
 def measure(plan: Plan, repeats: int, tick: Tick) -> Section:
     """Both in turn, each time in a new process."""
     rows = np.random.default_rng(0).normal(size=(plan.first, FEATURES))
-    works = {"summarize": lambda: seconds_to_summarize(rows), "import": lambda: seconds(lambda: run(IMPORT))}
-    samples = in_turn(works, repeats, plan.patience, tick)
-    ratio = median_ratio(samples["summarize"], samples["import"])
-    return section(First(plan.first, FEATURES, median(samples["summarize"]), median(samples["import"]), ratio))
+    works = lambda: seconds_to_summarize(rows), lambda: seconds(lambda: run(IMPORT))
+    return section(First(plan.first, FEATURES, *time_pair(*works, repeats, plan.patience, tick)))
 
 
 def seconds_to_summarize(rows: FloatArray) -> float:

@@ -1,7 +1,6 @@
 """FCPL, the learner of GOLD, with all its epochs against one distance matrix of the same size."""
 
 from dataclasses import asdict, dataclass
-from statistics import median
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
@@ -12,7 +11,7 @@ from goldfc.learning.paper.competition import Learning, Outcome, compete
 from goldfc_bench.datasets import synthetic
 from goldfc_bench.methods.gold import Gold
 from goldfc_bench.run import warm_up
-from goldfc_bench.scale.clock import in_turn, median_ratio, seconds
+from goldfc_bench.scale.clock import seconds, time_pair
 from goldfc_bench.scale.parts import Section, Table, Target, Tick, in_seconds, times
 from goldfc_bench.scale.plan import Plan
 
@@ -59,18 +58,20 @@ def measure_size(size: tuple[str, int, int], repeats: int, patience: float, tick
     seeds = np.random.default_rng(1).choice(rows, size=rows // 2, replace=False)
     outcome = learn(X)
     euclidean_distances(X, X[seeds])
-    works = {
-        "distances": lambda: seconds(lambda: euclidean_distances(X, X[seeds])),
-        "learning": lambda: seconds(lambda: learn(X)),
-    }
-    samples = in_turn(works, repeats, patience, tick)
+    pair = time_pair(
+        lambda: seconds(lambda: learn(X)),
+        lambda: seconds(lambda: euclidean_distances(X, X[seeds])),
+        repeats,
+        patience,
+        tick,
+    )
     return Measurement(
         data=data,
         rows=rows,
         features=features,
-        seconds_learning=median(samples["learning"]),
-        seconds_distances=median(samples["distances"]),
-        ratio=median_ratio(samples["learning"], samples["distances"]),
+        seconds_learning=pair.seconds,
+        seconds_distances=pair.seconds_other,
+        ratio=pair.ratio,
         epochs=outcome.epochs,
         clusters=outcome.n_clusters,
     )

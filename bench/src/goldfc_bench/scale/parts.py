@@ -10,7 +10,7 @@ Tick = Callable[[], None]
 
 @dataclass(frozen=True)
 class Target:
-    """What a figure should be at the most."""
+    """What a figure should be at most."""
 
     what: str
     figure: float  # nan: it was not measured

@@ -122,7 +122,7 @@ def under(clock: StageClock) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage, and what it would take at the least."""
+    """One stage, and what it would take at least."""
 
     name: str
     seconds: float

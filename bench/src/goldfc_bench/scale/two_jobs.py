@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from statistics import median
 
 from goldfc.demo.data import Split, sites_of
 from goldfc.randomness import generator
@@ -10,7 +9,7 @@ from goldfc.transport.local import LocalPort
 from goldfc_bench.cases import split_of
 from goldfc_bench.methods.oneshot import OneShotMethod
 from goldfc_bench.run import warm_up
-from goldfc_bench.scale.clock import in_turn, median_ratio, seconds
+from goldfc_bench.scale.clock import seconds, time_pair
 from goldfc_bench.scale.parts import Section, Table, Tick, in_seconds, short, times
 from goldfc_bench.scale.plan import FEATURES, SITES, Plan, Size
 
@@ -43,9 +42,8 @@ def measure(plan: Plan, repeats: int, tick: Tick) -> Section:
 def gain_at(rows: int, plan: Plan, repeats: int, tick: Tick) -> Gain:
     """One job and two, in turn."""
     split = split_of(Size(rows, FEATURES).dataset, f"even-{SITES}")
-    works = {1: timed_federation(split, 1), 2: timed_federation(split, 2)}
-    samples = in_turn(works, repeats, plan.patience, tick)
-    return Gain(rows, median(samples[1]), median(samples[2]), median_ratio(samples[1], samples[2]))
+    pair = time_pair(timed_federation(split, 1), timed_federation(split, 2), repeats, plan.patience, tick)
+    return Gain(rows, *pair)
 
 
 def timed_federation(split: Split, n_jobs: int) -> Callable[[], float]:
