@@ -1,4 +1,4 @@
-"""TODO."""
+"""A site that answers messages in the process it is in: summarises when asked to, labels when the model comes."""
 
 from collections.abc import Collection
 

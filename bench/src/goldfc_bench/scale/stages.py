@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from goldfc.demo.data import Split, sites_of
-from goldfc.learning import consensus, judge, k_means, mixture
+from goldfc.learning import consensus, finding, judge, k_means, mixture
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server
-from goldfc.site import participant
+from goldfc.site import learn, participant
 from goldfc.site import summarize as site
 from goldfc.transport.local import LocalPort
 from goldfc_bench.methods.oneshot import OneShotMethod
@@ -43,14 +43,13 @@ class Probe:
 
 # In the order of the protocol.
 PROBES = (
-    Probe("checking rows, moments", site, "checked", lambda source, *_: needs.of_rows(1, None, source)),
-    Probe("checking rows, moments", site, "moments_of", partial(needs.of_rows, 2)),
-    Probe("micro-clusters: scaling rows, a sample", site, "find", partial(needs.of_rows, 1)),
+    Probe("checking rows, moments", site, "checked", partial(needs.of_rows, 3)),
+    Probe("micro-clusters: scaling rows, a sample", site, "find_at_most", partial(needs.of_rows, 1)),
     Probe("micro-clusters: k-means", k_means, "k_means"),
-    Probe("micro-clusters: all rows to the nearest", k_means, "assign"),
+    Probe("micro-clusters: all rows to the nearest", finding, "nearest"),
     Probe(None, k_means, "product", needs.of_product),
-    Probe("measuring, shape", site, "measure", partial(needs.of_rows, 1)),
-    Probe("measuring, shape", site, "shape_of", needs.of_shape),
+    Probe("measuring, shape", finding.Tally, "see", needs.of_block),
+    Probe("measuring, shape", learn.Shape, "see", needs.of_shape),
     Probe("putting sites together", server, "pool"),
     Probe("putting sites together", server, "merge_many"),
     Probe("putting sites together", server, "standardized"),
