@@ -1,10 +1,11 @@
-"""A small federation by files, for tests."""
+"""A small federation by files, and rows that are counted, for tests."""
 
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goldfc import Summary, summarize
 from goldfc._types import FloatArray, RowLabels
@@ -17,6 +18,25 @@ from goldfc.site.table.table import Table
 
 COLUMNS = (Column(name="age", unit="years", range=(0.0, 120.0)), Column(name="pressure", unit="mmHg"))
 NAMES = ("east", "north", "south", "west")
+
+
+class Counted:
+    """Rows that are not an array: copies of what is asked for, and how many rows were."""
+
+    def __init__(self, rows: FloatArray) -> None:
+        self._rows = rows
+        self.shape = rows.shape[0], rows.shape[1]
+        self.rows_read = 0
+
+    def read(self, start: int, stop: int) -> FloatArray:
+        """A copy of a block."""
+        self.rows_read += stop - start
+        return self._rows[start:stop].copy()
+
+    def take(self, places: NDArray[np.integer]) -> FloatArray:
+        """A copy of some rows."""
+        self.rows_read += len(places)
+        return np.asarray(self._rows[places])
 
 
 def rows_of(site: int, n_rows: int = 120) -> FloatArray:

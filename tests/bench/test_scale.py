@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -213,7 +214,7 @@ def test_the_nearer_limit_is_the_one_that_takes_longer() -> None:
 def test_needs_are_counted_by_formula() -> None:
     rows = np.random.default_rng(0).normal(size=(60, 4))
     assert needs.of_rows(2, None, rows).bytes == 2 * rows.nbytes
-    assert needs.of_shape(np.zeros((4, 4)), rows) == Need(rows.nbytes, 2 * 60 * 16)
+    assert needs.of_shape(None, SimpleNamespace(mean=np.zeros((4, 4))), None, rows) == Need(rows.nbytes, 2 * 60 * 16)
     assert needs.of_product(None, rows, np.zeros((4, 7))).flops == 2 * 60 * 4 * 7
     assert needs.of_all_pairs(None, rows).flops == 3 * 4 * 60 * 60 / 2
     micro = fusion.overlapping(60, 4, 3)

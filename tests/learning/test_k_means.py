@@ -1,7 +1,7 @@
 """Micro-clusters by k-means: what must hold for any rows, and for any number of threads."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,16 +11,24 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.learning.k_means import Points, fill, find_micro_clusters, k_means, nearest, product, sample, sums_by_label
+from goldfc.learning import rows as rows_module
+from goldfc.learning.finding import Found, find_micro_clusters
+from goldfc.learning.k_means import Points, fill, k_means, nearest, product, sample, sums_by_label
+from goldfc.learning.rows import InMemory, RowSource
+from sites import Counted
 from strategies import blobs, rows, same_partition, seeds
 
 
-def in_blocks(X: FloatArray, size: int = 10_000) -> Callable[[], Iterator[FloatArray]]:
-    return lambda: (X[start : start + size] for start in range(0, len(X), size))
+def found_in(source: RowSource, count: int, seed: int = 0, size: int = 10_000) -> Found:
+    """In blocks of a size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_module, "MOST_ROWS", size)
+        return find_micro_clusters(source, lambda rows: rows, count, np.random.default_rng(seed))
 
 
 def found(X: FloatArray, count: int, seed: int = 0, size: int = 10_000) -> tuple[RowLabels, FloatArray]:
-    return find_micro_clusters(in_blocks(X, size), len(X), count, np.random.default_rng(seed))
+    all_of_it = found_in(InMemory(X), count, seed, size)
+    return all_of_it.labels, all_of_it.micro.centroids
 
 
 def sums_in_a_loop(points: FloatArray, labels: IntArray, count: int, mass: FloatArray) -> FloatArray:
@@ -128,18 +136,31 @@ def test_neither_units_nor_the_order_of_features_change_the_labels(factor: float
 # --- passes and threads ---
 
 
-@pytest.mark.parametrize(("n_rows", "passes"), [(200, 1), (300, 2)])
+@pytest.mark.parametrize(("n_rows", "count", "passes"), [(200, 20, 2), (300, 20, 2), (300, 1, 1)])
 @pytest.mark.usefixtures("small_samples")
-def test_a_table_is_gone_through_once_or_if_it_is_large_twice(n_rows: int, passes: int) -> None:
-    begun: list[None] = []
+def test_a_table_is_gone_through_twice_or_for_a_single_micro_cluster_once(n_rows: int, count: int, passes: int) -> None:
+    counted = Counted(np.random.default_rng(0).normal(size=(n_rows, 2)))
+    found_in(counted, count, size=64)
+    assert counted.rows_read == passes * n_rows
 
-    def blocks() -> Iterator[FloatArray]:
-        begun.append(None)
-        return in_blocks(X, 64)()
 
-    X = np.random.default_rng(0).normal(size=(n_rows, 2))
-    find_micro_clusters(blocks, n_rows, 20, np.random.default_rng(0))
-    assert len(begun) == passes
+@settings(max_examples=60, deadline=None)
+@given(X=rows(max_rows=300), count=st.integers(1, 25), size=st.integers(20, 300), data=st.data())
+@pytest.mark.usefixtures("small_samples")
+def test_what_is_known_of_micro_clusters_is_that_of_their_rows_merged_or_not(
+    X: FloatArray, count: int, size: int, data: st.DataObject
+) -> None:
+    first = found_in(InMemory(X), count, size=size)
+    groups = data.draw(st.lists(st.integers(0, 3), min_size=len(first.micro.mass), max_size=len(first.micro.mass)))
+    into = np.unique(groups, return_inverse=True)[1]
+    for one in (first, first.merged(into)):
+        own = [X[one.labels == label] for label in range(len(one.micro.mass))]
+        np.testing.assert_array_equal(one.micro.mass, [len(some) for some in own])
+        np.testing.assert_array_equal(one.low, [some.min(axis=0) for some in own])
+        np.testing.assert_array_equal(one.high, [some.max(axis=0) for some in own])
+        means = [some.mean(axis=0) for some in own]
+        np.testing.assert_allclose(one.micro.centroids, means, rtol=1e-9, atol=1e-9 * np.abs(X).max())
+    np.testing.assert_array_equal(first.merged(into).labels, into[first.labels])
 
 
 @pytest.mark.parametrize("n_features", [1, 10, 300])

@@ -9,12 +9,13 @@ from goldfc import OneShot, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.learning import rows as rows_module
-from goldfc.learning.rows import Chosen, InMemory, RowSource, blocks_of, sample_of
+from goldfc.learning.rows import Chosen, InMemory, RowSource, Sample, blocks_of, sample_of, sweep
 from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.site.audit import audit
-from goldfc.site.learn import moments_of
+from goldfc.site.rows import Rows, checked
 from goldfc.site.summarize import tell
+from sites import Counted
 
 WAY = OneShot(Task(level=with_fewest(5), rows_each=8))
 
@@ -37,40 +38,32 @@ def test_blocks_samples_and_choices_are_slices_of_the_table(
         chosen = Chosen(InMemory(rows), places)
         assert chosen.shape == (len(places), 2)
         np.testing.assert_array_equal(np.concatenate([block for _, block in blocks_of(chosen, 3)]), rows[places])
+        np.testing.assert_array_equal(chosen.take(np.arange(len(places))[::2]), rows[places[::2]])
+        collected = Sample(InMemory(rows), most)
+        sweep(InMemory(rows), collected)
         sample = sample_of(InMemory(rows), most)
     assert 1 <= len(sample) <= most
     np.testing.assert_array_equal(sample, rows[:: -(-n_rows // most)])
+    np.testing.assert_array_equal(collected.rows, sample)
 
 
 def test_the_moments_of_blocks_are_those_of_all_rows() -> None:
     rows = table(25_000)
-    found = moments_of(InMemory(rows))
+    found = Rows.of(rows).moments
     assert found.count == 25_000
     np.testing.assert_allclose(found.mean, rows.mean(axis=0))
     np.testing.assert_allclose(found.variance, rows.var(axis=0))
 
 
-class Elsewhere:
-    """Rows that are not an array: a copy of every block that is asked for."""
-
-    def __init__(self, rows: FloatArray) -> None:
-        self._rows = rows
-        self.shape = rows.shape[0], rows.shape[1]
-
-    def read(self, start: int, stop: int) -> FloatArray:
-        """A copy."""
-        return self._rows[start:stop].copy()
-
-
 @pytest.mark.parametrize("n_rows", [300, 10_000, 10_001, 23_000])
 def test_it_does_not_matter_where_rows_are(n_rows: int) -> None:
     rows = table(n_rows)
-    elsewhere: RowSource = Elsewhere(rows)
-    here, there = tell(rows, "a", WAY.task), tell(elsewhere, "a", WAY.task)
+    elsewhere: RowSource = Counted(rows)
+    here, there = (tell(checked(some, "a"), "a", WAY.task) for some in (rows, elsewhere))
     assert here.summary.to_message().digest == there.summary.to_message().digest
-    np.testing.assert_array_equal(here.micro_clusters, there.micro_clusters)
-    one = audit(rows, here, required=5)
-    assert one == audit(elsewhere, there, required=5)
+    np.testing.assert_array_equal(here.found.labels, there.found.labels)
+    one = audit(here, required=5)
+    assert one == audit(there, required=5)
     assert one.membership is not None
     assert not one.failures
 
@@ -85,7 +78,7 @@ def test_bad_values_are_named_by_their_row_in_any_block() -> None:
 def test_a_mean_that_is_one_rows_value_is_found_among_many_rows() -> None:
     rows = table(12_000)
     rows[11_017, 1] = -999_999.0
-    report = audit(rows, tell(rows, "a", WAY.task), required=5)
+    report = audit(tell(checked(rows, "a"), "a", WAY.task), required=5)
     assert [(name, row) for name, _, row in report.dominated] == [("1", 11_017)]
 
 

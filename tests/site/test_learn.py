@@ -5,11 +5,12 @@ import pytest
 
 from goldfc import summarize
 from goldfc._types import FloatArray
-from goldfc.learning.rows import InMemory
 from goldfc.message.columns import Column, Terms
 from goldfc.message.levels import with_fewest
 from goldfc.message.task import Scaling, Task
-from goldfc.site.learn import DIFFERENT_LEVELS, FEWEST_NUMBERS, moments_of, shape_of, unit_of
+from goldfc.site.learn import DIFFERENT_LEVELS, FEWEST_NUMBERS, unit_of
+from goldfc.site.privacy import Rules
+from goldfc.site.rows import Rows, checked
 from goldfc.site.summarize import tell
 
 WARD = Column(name="ward", kind="category", categories=("a", "b", "c"))
@@ -29,7 +30,7 @@ def mixed(n_rows: int, seed: int = 0) -> FloatArray:
 @pytest.mark.parametrize("scaling", ["pooled", "ranges", "given"])
 def test_rows_with_different_levels_are_as_far_apart_as_numbers_by_a_deviation(scaling: Scaling) -> None:
     rows = mixed(3000)
-    unit = unit_of(moments_of(InMemory(rows)), scaling, MIXED)
+    unit = unit_of(Rows.of(rows).moments, scaling, MIXED)
     usual = np.sqrt(unit(rows)[:, [3, 5]].var(axis=0).mean())
     one = np.array([1.0, 0.0, 0.0, 60.0, 0.0, 75.0, 1.0, 0.0])
     other_ward = np.array([0.0, 0.0, 1.0, 60.0, 0.0, 75.0, 1.0, 0.0])
@@ -44,7 +45,7 @@ def test_many_categories_do_not_outweigh_the_numbers() -> None:
     rng = np.random.default_rng(0)
     columns = (AGE, *(Column(name=f"q{number}", kind="boolean") for number in range(40)))
     rows = np.column_stack([rng.normal(size=500), rng.integers(2, size=(500, 40))]).astype(float)
-    spread = unit_of(moments_of(InMemory(rows)), "pooled", Terms(columns=columns))(rows).var(axis=0)
+    spread = unit_of(Rows.of(rows).moments, "pooled", Terms(columns=columns))(rows).var(axis=0)
     np.testing.assert_allclose(spread[0], 1.0)
     np.testing.assert_allclose(spread[1:].sum(), FEWEST_NUMBERS)
 
@@ -52,7 +53,7 @@ def test_many_categories_do_not_outweigh_the_numbers() -> None:
 def test_a_category_that_all_rows_share_does_no_harm() -> None:
     rows = mixed(60)
     rows[:, [0, 1, 2, 4, 6, 7]] = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]
-    unit = unit_of(moments_of(InMemory(rows)), "pooled", MIXED)
+    unit = unit_of(Rows.of(rows).moments, "pooled", MIXED)
     assert np.isfinite(unit(rows)).all()
     summary, _ = summarize(rows, "a", Task(), terms=MIXED)
     np.testing.assert_array_equal(summary.centroids[:, [0, 4]], 1.0)
@@ -77,13 +78,14 @@ def test_the_shape_is_that_of_the_numbers() -> None:
     apart = (rows - summary.centroids[labels])[:, [3, 5]]
     assert summary.shape is not None
     np.testing.assert_allclose(summary.shape, apart.T @ apart / 400, atol=1e-12)
-    assert shape_of(InMemory(rows), labels, summary.centroids, np.empty(0, dtype=np.int64)) is None
+    yes_or_no = Terms(columns=(Column(name="ill", kind="boolean"),))
+    assert summarize(rows[:, 4:5].copy(), "a", Task(), terms=yes_or_no)[0].shape is None
 
 
 def test_of_suppressed_mixed_tables_no_micro_cluster_is_small_and_shares_are_rounded() -> None:
     rows = mixed(500)
-    told = tell(rows, "a", Task(level=with_fewest(5), rows_each=8), terms=MIXED)
-    labels, those = told.micro_clusters, [0, 1, 2, 4, 6, 7]
+    told = tell(checked(rows, "a"), "a", Task(level=with_fewest(5), rows_each=8), Rules(MIXED))
+    labels, those = told.found.labels, [0, 1, 2, 4, 6, 7]
     shares, steps, sizes = told.summary.centroids[:, those], told.grid[:, those], np.bincount(labels)
     assert sizes.min() >= 5
     # With every row the share of a level moves by 1 / size.

@@ -7,16 +7,30 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import QuantileTransformer
 
 from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.rows import InMemory, RowSource, as_source
+from goldfc.learning.rows import RowSource
 from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
-from goldfc.site.audit import EXPECTED_COUNTS, MOST_AUC, Again, Audit, Limits, audit, membership_of, split_once
-from goldfc.site.membership import guess_of, try_out
+from goldfc.site.audit import (
+    EXPECTED_COUNTS,
+    MOST_AUC,
+    Again,
+    Audit,
+    Limits,
+    audit,
+    halves_of,
+    membership_of,
+    split_once,
+    tried,
+)
+from goldfc.site.membership import Normal, guess_of, try_out
 from goldfc.site.privacy import expected_auc
+from goldfc.site.rows import Rows, checked
 from goldfc.site.summarize import alike, measured, tell
+from sites import Counted
 
 LEVEL = OneShot(Task(level=with_fewest(5), rows_each=8))
 PLAIN = OneShot(Task(rows_each=2))
@@ -33,15 +47,14 @@ def factors(n_rows: int, n_features: int, seed: int = 0) -> FloatArray:
     return rng.normal(size=(n_rows, 2)) @ rng.normal(size=(2, n_features)) + 0.5 * rng.normal(size=(n_rows, n_features))
 
 
-def telling(rows: FloatArray | RowSource, way: OneShot, people: IntArray | None = None) -> Again:
+def telling(rows: FloatArray | RowSource, way: OneShot) -> Again:
     """Other rows, as exactly as these are told."""
-    return partial(alike, told=tell(rows, "a", way.task, people=people))
+    return partial(alike, told=tell(checked(rows, "a"), "a", way.task))
 
 
 def audited(rows: FloatArray | RowSource, way: OneShot = LEVEL, people: IntArray | None = None) -> Audit:
-    told = tell(rows, "a", way.task, people=people)
-    told = told if told.membership is not None else measured(told, rows, people)
-    return audit(rows, told, required=way.task.smallest, people=people)
+    told = tell(checked(rows, "a", people), "a", way.task)
+    return audit(told if told.membership is not None else measured(told), required=way.task.smallest)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -50,7 +63,7 @@ def test_members_of_small_micro_clusters_are_found_and_the_level_hides_them(
     n_rows: int, n_features: int, seed: int
 ) -> None:
     rows = factors(n_rows, n_features, seed)
-    small = membership_of(as_source(rows), telling(rows, PLAIN))
+    small = membership_of(Rows.of(rows), telling(rows, PLAIN))
     assert small is not None
     assert small.auc > 0.85
     report = audited(rows)
@@ -62,7 +75,7 @@ def test_members_of_small_micro_clusters_are_found_and_the_level_hides_them(
 
 def test_of_random_noise_in_few_columns_members_are_hidden_too() -> None:
     rows = noise(300, 3)
-    small = membership_of(as_source(rows), telling(rows, PLAIN))
+    small = membership_of(Rows.of(rows), telling(rows, PLAIN))
     report = audited(rows)
     assert small is not None
     assert report.membership is not None
@@ -120,51 +133,52 @@ def test_whole_persons_are_inside_or_not() -> None:
     rows = np.column_stack([people, noise(200, 2)]).astype(float)
     seen: list[set[float]] = []
 
-    def again(some: FloatArray | RowSource, whose: IntArray | None) -> Summary:
-        source = as_source(some)
-        table = source.read(0, source.shape[0])
+    def again(some: Rows) -> Summary:
+        table, whose = some.source.read(0, some.shape[0]), some.people
         assert whose is not None
         np.testing.assert_array_equal(table[:, 0], whose)
         assert len(table) == 5 * len(np.unique(whose))  # all rows of everybody who is inside
         seen.append(set(whose.tolist()))
         return summarize(table, "a", LEVEL.task, people=whose)[0]
 
-    rng = np.random.default_rng(0)
+    rng, all_rows = np.random.default_rng(0), Rows.of(rows, people)
     for _ in range(5):
-        trial = split_once(InMemory(rows), again, people, rng)
+        trial = tried(all_rows, split_once(all_rows, rng), again)
         assert int(trial.member.sum()) == 5 * len(seen[-1]) == 100
         assert int((1 - trial.member).sum()) % 5 == 0
     assert len({frozenset(one) for one in seen}) == 5
 
 
-class Elsewhere:
-    """Rows that are not an array; it counts what is read."""
-
-    def __init__(self, rows: FloatArray) -> None:
-        self._rows = rows
-        self.shape = rows.shape[0], rows.shape[1]
-        self.read_so_far = 0
-
-    def read(self, start: int, stop: int) -> FloatArray:
-        """A copy."""
-        self.read_so_far += stop - start
-        return self._rows[start:stop].copy()
+def test_halves_of_one_split_share_nobody() -> None:
+    people = np.repeat(np.arange(60), 4)
+    rows = Rows.of(np.column_stack([people, noise(240, 2)]).astype(float), people)
+    split = split_once(rows, np.random.default_rng(0))
+    one, other = halves_of(rows, split, lambda some: Summary("a", some.sample[:3]), np.random.default_rng(1))
+    whole = tried(rows, split, lambda some: Summary("a", some.sample[:3]))
+    assert len(one.member) + len(other.member) == len(whole.member)
+    assert len(one.member) % 4 == len(other.member) % 4 == 0
+    assert one.member.any()
+    assert other.member.any()
+    at = {tuple(line): number for number, line in enumerate(whole.statistics.tolist())}
+    whose = people[np.concatenate(split.looked_at()[:2])]
+    inside, rest = ({int(whose[at[tuple(line)]]) for line in half.statistics.tolist()} for half in (one, other))
+    assert not inside & rest
 
 
 def test_a_large_table_is_measured_from_where_it_is_and_in_bounded_time() -> None:
     rows = factors(23_000, 4)
-    elsewhere = Elsewhere(rows)
-    again = telling(rows, LEVEL)
+    elsewhere, again = Counted(rows), telling(rows, LEVEL)
     start = time.perf_counter()
-    found = membership_of(elsewhere, again)
+    found = membership_of(Rows.of(elsewhere), again)
     assert time.perf_counter() - start < 60.0
     assert found is not None
     assert found.auc <= 0.6
-    assert found == membership_of(InMemory(rows), again)
-    small = Elsewhere(rows[:1000])
-    assert membership_of(small, telling(rows[:1000], LEVEL)) is not None
-    # Two splits of many rows, ten of a thousand: what is read grows no faster than the table.
-    assert elsewhere.read_so_far / 23_000 <= small.read_so_far / 1000
+    assert found == membership_of(Rows.of(rows), again)
+    # One split of many rows, ten of a thousand: what is read grows more slowly than the table.
+    assert elsewhere.rows_read <= 3 * len(rows)
+    small = Counted(rows[:1000])
+    assert membership_of(Rows.of(small), telling(rows[:1000], LEVEL)) is not None
+    assert elsewhere.rows_read / 23_000 <= small.rows_read / 1000
 
 
 def test_a_score_is_judged_by_area_and_by_who_is_found_at_one_false_alarm_in_a_hundred() -> None:
@@ -191,10 +205,9 @@ def test_whatever_a_message_tells_can_be_tried(parts: Sequence[str]) -> None:
 
 def test_few_people_are_averaged_with_what_is_expected_of_the_message() -> None:
     rows = factors(40, 10)
-    told = tell(rows, "a", LEVEL.task)
-    again = partial(alike, told=told)
-    expected = expected_auc(told, as_source(rows))
-    raw, drawn = membership_of(as_source(rows), again), membership_of(as_source(rows), again, expected=expected)
+    told = tell(checked(rows, "a"), "a", LEVEL.task)
+    again, expected = partial(alike, told=told), expected_auc(told)
+    raw, drawn = membership_of(told.rows, again), membership_of(told.rows, again, expected)
     assert raw is not None
     assert drawn is not None
     assert drawn.auc == pytest.approx((40 * raw.auc + EXPECTED_COUNTS * expected) / (40 + EXPECTED_COUNTS))
@@ -202,9 +215,16 @@ def test_few_people_are_averaged_with_what_is_expected_of_the_message() -> None:
 
 
 def test_larger_micro_clusters_and_coarser_steps_are_expected_to_tell_less() -> None:
-    rows = as_source(noise(400, 10))
-    told = tell(rows, "a", LEVEL.task)
+    told = tell(checked(noise(400, 10), "a"), "a", LEVEL.task)
     coarser = replace(told, allowed=replace(told.allowed, coarseness=4.0 * told.allowed.coarseness))
-    everybody = replace(told, micro_clusters=np.zeros_like(told.micro_clusters), means=told.means[:1])
-    assert expected_auc(coarser, rows) < expected_auc(told, rows)
-    assert 0.5 < expected_auc(everybody, rows) < expected_auc(told, rows)
+    everybody = replace(told, found=told.found.merged(np.zeros(len(told.grid), dtype=np.int64)))
+    assert expected_auc(coarser) < expected_auc(told)
+    assert 0.5 < expected_auc(everybody) < expected_auc(told)
+
+
+def test_statistics_are_made_normal_as_scikit_learn_does() -> None:
+    rng = np.random.default_rng(0)
+    learned, others = (np.column_stack([rng.normal(size=500), rng.integers(4, size=500)]) for _ in range(2))
+    theirs = QuantileTransformer(n_quantiles=100, output_distribution="normal").fit(learned)
+    for rows in (learned, others, 3.0 * others):
+        np.testing.assert_array_equal(Normal.of(learned)(rows), theirs.transform(rows))

@@ -13,30 +13,31 @@ from goldfc import OneShot, Summary, summarize
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.agreement import Agreement
 from goldfc.errors import BadRows
-from goldfc.learning.rows import InMemory, RowSource
+from goldfc.learning.rows import RowSource
 from goldfc.message.columns import UNNAMED, Column, Terms
 from goldfc.message.levels import with_fewest
 from goldfc.message.summary import is_covariance
 from goldfc.message.task import Task
 from goldfc.server.one_shot import fusion_of
 from goldfc.site.audit import USUAL, WARNINGS, Audit, Change, Finding, Limits, audit
-from goldfc.site.learn import moments_of
 from goldfc.site.membership import Guess
 from goldfc.site.privacy import (
     Allowed,
     Precision,
+    Rules,
+    SameAsRows,
     Spread,
     Steps,
     coarse_counts,
     coarse_shape,
     directions_of,
-    equals_a_row,
     fewest_told_alike,
     ladder,
     off_the_rows,
     people_of_each,
     spread_of,
 )
+from goldfc.site.rows import Rows, checked
 from goldfc.site.summarize import measured, tell, tell_as
 
 WAY = OneShot(Task(level=with_fewest(5), rows_each=8))
@@ -87,9 +88,9 @@ def audited(
     limits: Limits = USUAL,
 ) -> Audit:
     """What the audit finds in what a site would send; five rows are required, whatever was asked for."""
-    told = tell(rows, "a", way.task, terms=terms)
-    told = told if told.membership is not None else measured(told, rows)
-    return audit(rows, told, change=change, required=5, limits=limits)
+    told = tell(checked(rows, "a"), "a", way.task, Rules(terms))
+    told = told if told.membership is not None else measured(told)
+    return audit(told, change=change, required=5, limits=limits)
 
 
 def test_integer_rows_are_stepped_aside_from() -> None:
@@ -182,8 +183,8 @@ def is_multiple(values: FloatArray, steps: FloatArray) -> bool:
 def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_features: int, units: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.uniform(-units, units, n_features) + rng.normal()
-    told = tell(rows, "a", WAY.task)
-    summary, labels, coarseness = told.summary, told.micro_clusters, told.allowed.coarseness
+    told = tell(checked(rows, "a"), "a", WAY.task)
+    summary, labels, coarseness = told.summary, told.found.labels, told.allowed.coarseness
     steps = grid_by_hand(rows, labels, coarseness=coarseness)
     assert is_multiple(summary.centroids, steps)
     assert (np.abs(summary.centroids - means_by(labels, rows)) <= 0.5001 * steps).all()
@@ -227,11 +228,11 @@ def test_an_agreed_step_is_the_finest() -> None:
     assert summary.moments.mean[1] % 2000.0 == 0.0
 
 
-def test_too_few_rows_are_refused() -> None:
-    with pytest.raises(
-        BadRows, match=r"'a' has 9 rows .or people., and with so many columns at least 10 are needed so that nobody"
-    ):
+def test_too_few_rows_are_refused_and_columns_are_blamed_only_where_they_matter() -> None:
+    with pytest.raises(BadRows, match=r"'a' has 9 rows .or people., and at least 10 are needed so that nobody"):
         summary_of(np.random.default_rng(0).normal(size=(9, 2)))
+    with pytest.raises(BadRows, match=r"'a' has 10 rows .or people., and with so many columns at least 1\d are needed"):
+        summary_of(np.random.default_rng(0).normal(size=(10, 30)))
 
 
 @settings(max_examples=50, deadline=None)
@@ -377,8 +378,8 @@ def test_every_micro_cluster_has_enough_different_people(seed: int, n_people: in
     rows = (rng.normal(size=(n_people, 2)) * 3.0)[people] + moves * rng.normal(size=(len(people), 2))
     if len(np.unique(people)) < 30:
         return
-    told = tell(rows, "a", WAY.task, people=people)
-    summary, labels = told.summary, told.micro_clusters
+    told = tell(checked(rows, "a", people), "a", WAY.task)
+    summary, labels = told.summary, told.found.labels
     for number in range(len(summary.centroids)):
         assert len(np.unique(people[labels == number])) >= summary.level.fewest >= 5
     assert is_multiple(summary.centroids, grid_by_hand(rows, labels, people=people, coarseness=told.allowed.coarseness))
@@ -425,8 +426,7 @@ def test_a_sensitive_yes_or_no_is_never_told_as_all_or_none(seed: int, n_rows: i
     together = []
     for share in (yes, 0.5):
         rows[:, 2] = rng.random(n_rows) < share
-        source = InMemory(rows)
-        together.append(tell_as(source, "a", allowed, moments_of(source), SENSITIVE).micro_clusters)
+        together.append(tell_as(Rows.of(rows), "a", allowed, Rules(SENSITIVE)).found.labels)
     np.testing.assert_array_equal(together[0], together[1])
 
 
@@ -571,7 +571,9 @@ def test_a_point_on_a_row_is_found_on_any_grid() -> None:
     rows = np.array([[1.0, 10.0], [2.5, 20.0], [-3.0, 0.0]])
     points = np.array([[1.0, 10.0], [2.5, 20.0], [2.6, 20.0], [-3.0, -0.0], [1.0, 20.0]])
     grid = np.array([[1.0, 10.0], [0.5, 0.1], [0.1, 4.0], [3.0, 1.0], [0.25, 20.0]])
-    np.testing.assert_array_equal(equals_a_row(points, InMemory(rows), grid), [True, True, False, True, False])
+    same = SameAsRows(points, grid)
+    Rows.of(rows).sweep(same)
+    np.testing.assert_array_equal(same.found, [True, True, False, True, False])
 
 
 @settings(max_examples=40, deadline=None)
@@ -582,7 +584,7 @@ def test_what_is_moved_off_the_rows_stays_inside_its_limits(seed: int, n_rows: i
     rows = np.column_stack([rng.integers(levels, size=n_rows), rng.integers(2, size=n_rows)]).astype(float)
     grid = np.column_stack([rng.choice([0.5, 1.0, 2.0], 20), rng.choice([0.1, 0.25, 0.4], 20)])
     points = rows[rng.integers(n_rows, size=20)]
-    moved = off_the_rows(points, InMemory(rows), grid, terms)
+    moved = off_the_rows(points, np.ones(20, dtype=bool), Rows.of(rows), grid, terms)
     assert not is_a_row(moved, rows).any()
     assert ((moved >= 0.0) & (moved <= [levels - 1, 1.0])).all()
     assert (np.abs(moved - points) <= grid + 1e-12).all()

@@ -15,15 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldfc import label
+from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
 from goldfc.files import write_durably
-from goldfc.learning.rows import InMemory
 from goldfc.message.columns import Column
 from goldfc.message.wire import decode
 from goldfc.server.round import fuse_admitted
 from goldfc.site import digests
+from goldfc.site import rows as site_rows
 from goldfc.site.digests import Key, Looked, count_twins, difference, digest_of_cells, open_kept, write_kept
 from goldfc.site.labels import labels_of, write_labels
+from goldfc.site.rows import Rows
 from goldfc.site.send import draft_summary, send
 from goldfc.site.table import readers
 from goldfc.site.table import table as stream
@@ -315,7 +317,7 @@ def test_rows_that_came_and_went_are_counted_in_blocks(
     tmp_path_factory: pytest.TempPathFactory, before: list[float], after: list[float], at_a_time: int
 ) -> None:
     before, after = [-1000.1, *before, 5000.5], [-1000.1, *after, 5000.5]
-    old, new = (Looked(InMemory(np.array(rows).reshape(-1, 1)), ("x",)) for rows in (before, after))
+    old, new = (Looked(Rows.of(np.array(rows).reshape(-1, 1)), ("x",)) for rows in (before, after))
     counts = {value: after.count(value) - before.count(value) for value in {*before, *after}}
     came, went = sum(max(c, 0) for c in counts.values()), sum(max(-c, 0) for c in counts.values())
     path = tmp_path_factory.mktemp("kept") / "x.rows"
@@ -325,7 +327,54 @@ def test_rows_that_came_and_went_are_counted_in_blocks(
         found = difference(kept, new, SECRET)
     if sum(value in before for value in after) >= 0.5 * len(after):  # otherwise it is another column
         assert (found.came, found.went) == (came, went)
-    assert count_twins(new.rows) == len(after) - len(set(after))
+    assert count_twins(new.rows.source) == len(after) - len(set(after))
+
+
+# --- passes ---
+
+
+@pytest.mark.parametrize("at_once", [1_000_000, 1_000])
+def test_a_table_on_the_disk_is_passed_over_at_most_twelve_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Whatever fits into memory of it: also where half of it does not."""
+    rng, n_rows, rows_read = np.random.default_rng(0), 25_000, list[int]()
+    table = rng.normal(size=(n_rows, 3)) + 5.0 * rng.integers(0, 4, size=(n_rows, 1))
+    path = file_with(tmp_path, "\n".join(["a,b,c", *(",".join(map(repr, row)) for row in table.tolist())]))
+    read = OnDisk.read
+
+    def counted(self: OnDisk, start: int, stop: int) -> FloatArray:
+        rows_read.append(stop - start)
+        return read(self, start, stop)
+
+    monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
+    monkeypatch.setattr(site_rows, "MOST_NUMBERS", at_once)
+    monkeypatch.setattr(OnDisk, "read", counted)
+    what = agreement(columns=[Column(name=name) for name in "abc"])
+    with open_table(path, what.columns) as streamed:
+        draft = draft_summary(streamed, "east", what, path)
+        send(draft, what, path, tmp_path / "east.summary", key=None)
+    assert draft.audit.membership is not None
+    assert sum(rows_read) <= 12 * n_rows
+
+
+def test_few_rows_of_many_are_taken_from_the_disk_without_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, bytes_read = np.random.default_rng(0).normal(size=(20_000, 8)), list[int]()
+    preadv = os.preadv
+
+    def counted(handle: int, buffers: Sequence[memoryview], offset: int) -> int:
+        bytes_read.append(preadv(handle, buffers, offset))
+        return bytes_read[-1]
+
+    monkeypatch.setattr(os, "preadv", counted)
+    with Scratch(tmp_path / "data.csv") as scratch:
+        scratch.append(rows)
+        for places in (np.arange(3, 20_000, 100), np.arange(0, 20_000, 3), np.array([7]), np.array([], dtype=np.int64)):
+            bytes_read.clear()
+            np.testing.assert_array_equal(OnDisk(scratch, 8).take(places), rows[places])
+            assert sum(bytes_read) <= 3 * rows[places].nbytes
 
 
 # --- labels ---

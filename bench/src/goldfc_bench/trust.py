@@ -32,6 +32,8 @@ from goldfc.server.one_shot import fusion_of
 from goldfc.server.round import fuse_admitted
 from goldfc.site.audit import Audit, audit
 from goldfc.site.label import predict
+from goldfc.site.privacy import Rules
+from goldfc.site.rows import checked
 from goldfc.site.summarize import summarize, tell
 from goldfc_bench.cases import split_of
 from goldfc_bench.datasets import DATASETS, load
@@ -96,7 +98,8 @@ def membership_table(datasets: Sequence[str]) -> Iterator[str]:
 def audit_of(rows: FloatArray) -> Audit:
     """At the default level."""
     what = agreement_for(rows.shape[1])
-    return audit(rows, tell(rows, "a", fusion_of(what).task, terms=what.terms), required=what.smallest)
+    told = tell(checked(rows, "a"), "a", fusion_of(what).task, Rules(what.terms))
+    return audit(told, required=what.smallest)
 
 
 def agreement_for(n_features: int) -> Agreement:

@@ -8,7 +8,7 @@ OpenBLAS keeps each in one thread; and if another BLAS rounds differently, what 
 apart by its number, not by its last digit. Nothing global is set: sites may be learned side by side.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -49,33 +49,14 @@ class Points(NamedTuple):
     mass: FloatArray  # (points,)
 
 
-def find_micro_clusters(
-    blocks: Callable[[], Iterator[FloatArray]], n_rows: int, count: int, rng: np.random.Generator
-) -> tuple[RowLabels, FloatArray]:
-    """The micro-cluster of every row, numbered 0, 1, ... without gaps, and the centroids of these.
+def learn_centres(
+    blocks: Iterator[FloatArray], n_rows: int, count: int, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """The centres of micro-clusters, in one pass over the rows, and the cluster of every row that was learned.
 
-    Every call of `blocks` starts a new pass over the rows: one if the table is learned whole, otherwise two. There are
-    `count` micro-clusters if so many of the rows that are learned differ.
+    All rows are learned if they are not many, otherwise a sample. There are `count` centres if so many of these differ.
     """
-    learned = rows_to_learn(blocks(), n_rows, count, rng)
-    labels, centres = best_k_means(learned, count, rng)
-    return (labels.astype(np.int32), centres) if len(labels) == n_rows else assign(blocks(), n_rows, centres)
-
-
-def assign(blocks: Iterable[FloatArray], n_rows: int, centres: FloatArray) -> tuple[RowLabels, FloatArray]:
-    """Every row to its nearest centre, in one pass, and the means of these rows; centres without rows are left out."""
-    labels = np.empty(n_rows, dtype=np.int32)
-    size, total, done = np.zeros(len(centres)), np.zeros(centres.shape), 0
-    for rows in blocks:
-        own = nearest(rows, centres)
-        labels[done : done + len(rows)] = own
-        size += np.bincount(own, minlength=len(centres))
-        total += sums_by_label(rows, own, len(centres))
-        done += len(rows)
-    used = size > 0
-    if not used.all():
-        labels = (np.cumsum(used, dtype=np.int32) - 1)[labels]
-    return labels, total[used] / size[used, None]
+    return best_k_means(rows_to_learn(blocks, n_rows, count, rng), count, rng)
 
 
 # --- which rows are learned ---

@@ -55,17 +55,19 @@ class Layout:
 class MicroClusters:
     """`scatter` is the sum over all rows of (x - c)(x - c)', c being the row's own micro-centroid.
 
-    It is a matrix, or with many numbers its diagonal.
+    It is a matrix, or with many numbers its diagonal; left out, that of micro-clusters which are as good as points.
     """
 
     centroids: FloatArray  # (micro-clusters, numbers)
     mass: FloatArray  # (micro-clusters,)
-    scatter: FloatArray  # (numbers, numbers) or (numbers,)
+    scatter: FloatArray = field(default_factory=lambda: np.empty(0))  # (numbers, numbers) or (numbers,)
     shares: FloatArray = field(default_factory=lambda: np.empty((0, 0)))  # (micro-clusters, levels of all categories)
     levels: tuple[int, ...] = ()  # of every category
 
     def __post_init__(self) -> None:
         """Without categories there are no shares."""
+        if not self.scatter.size:
+            object.__setattr__(self, "scatter", np.zeros(self.centroids.shape[1]))
         if not self.levels:
             object.__setattr__(self, "shares", np.empty((len(self.mass), 0)))
 

@@ -1,4 +1,7 @@
-"""Rows that may be more than fit into memory: gone through a block at a time, as often as needed."""
+"""Rows that may be more than fit into memory: gone through a block at a time, and as seldom as possible.
+
+Whatever is to be worked out of rows is a collector; `sweep` shows every block once to as many of these as there are.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +28,18 @@ class RowSource(Protocol):
         """The rows from `start` to before `stop`, as a C-contiguous array of their own or a view."""
         ...
 
+    def take(self, places: NDArray[np.integer]) -> FloatArray:
+        """The rows at ascending places, as an array of their own; few of many without reading the others."""
+        ...
+
+
+class Collector(Protocol):
+    """Something that is worked out of all rows while they go by."""
+
+    def see(self, where: slice, rows: FloatArray) -> None:
+        """The next block: where it stands, and its rows."""
+        ...
+
 
 @dataclass(frozen=True)
 class InMemory:
@@ -41,6 +56,10 @@ class InMemory:
         """A view of some rows."""
         return self.rows[start:stop]
 
+    def take(self, places: NDArray[np.integer]) -> FloatArray:
+        """A copy of some rows."""
+        return np.asarray(self.rows[places])
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -56,12 +75,11 @@ class Chosen:
 
     def read(self, start: int, stop: int) -> FloatArray:
         """Some of the chosen rows."""
-        places = self.places[start:stop]
-        parts = [
-            self.source.read(int(few[0]), int(few[-1]) + 1)[few - few[0]]
-            for few in np.split(places, np.flatnonzero(np.diff(places // MOST_ROWS)) + 1)
-        ]
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+        return self.source.take(self.places[start:stop])
+
+    def take(self, places: NDArray[np.integer]) -> FloatArray:
+        """Some of the chosen rows."""
+        return self.source.take(np.asarray(self.places[places]))
 
 
 def as_source(rows: "FloatArray | RowSource") -> RowSource:
@@ -78,13 +96,35 @@ def blocks_of(source: RowSource, size: int | None = None) -> Iterator[tuple[slic
         yield slice(start, stop), source.read(start, stop)
 
 
+def sweep(source: RowSource, *collectors: Collector) -> None:
+    """One pass over the rows for all who collect something; none if nobody does."""
+    for where, rows in blocks_of(source) if collectors else ():
+        for collector in collectors:
+            collector.see(where, rows)
+
+
 def sample_of(source: RowSource, most: int) -> FloatArray:
     """At most so many rows, in even steps; all of them if there are no more."""
-    step = step_of_sample(source, most)
-    # Copies: a view would keep its whole block in memory.
-    return np.concatenate([rows[-where.start % step :: step].copy() for where, rows in blocks_of(source)])
+    return source.take(np.arange(0, source.shape[0], step_of_sample(source, most)))
 
 
 def step_of_sample(source: RowSource, most: int) -> int:
     """Every how many rows one is in the sample."""
     return -(-source.shape[0] // most)
+
+
+class Sample:
+    """The same sample, collected on a pass that is made anyway."""
+
+    def __init__(self, source: RowSource, most: int) -> None:
+        self._step = step_of_sample(source, most)
+        self._parts = list[FloatArray]()
+
+    def see(self, where: slice, rows: FloatArray) -> None:
+        """Copies: a view would keep its whole block in memory."""
+        self._parts.append(rows[-where.start % self._step :: self._step].copy())
+
+    @property
+    def rows(self) -> FloatArray:
+        """Those that were seen."""
+        return np.concatenate(self._parts)

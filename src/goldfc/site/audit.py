@@ -1,21 +1,22 @@
 """What would a message give away? Looked at with the rows at hand, before it is written."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
-from goldfc._types import FloatArray, IntArray, RowLabels
+from goldfc._types import FloatArray, RowLabels
+from goldfc.learning.finding import Found
 from goldfc.learning.k_means import sums_by_label
 from goldfc.learning.moments import Moments
-from goldfc.learning.rows import Chosen, RowSource, as_source, blocks_of, sample_of
+from goldfc.learning.rows import Sample
 from goldfc.message.columns import Column
 from goldfc.message.summary import Summary
-from goldfc.site.learn import Ends, Measured, ends_of, labelled, measure, moments_of, unit_of
-from goldfc.site.membership import Guess, Trial, guess_of, learn, try_out
-from goldfc.site.privacy import Told, count_people, equals_a_row, people_of_each
+from goldfc.site.learn import to_grid, unit_of
+from goldfc.site.membership import Guess, Trial, areas, guess_of, learn, statistics_of, try_out
+from goldfc.site.privacy import SameAsRows, Told, people_of_each
+from goldfc.site.rows import Rows
 
 # Above this, somebody who has a row can guess whether it was among those summarised: the area under the curve, and the
 # share of members found when one in a hundred others is taken for one. A site then tells less, as long as there is less
@@ -166,57 +167,61 @@ class Audit:
             )
 
 
-def audit(
-    rows: FloatArray | RowSource,
-    told: Told,
-    *,
-    change: Change | None = None,
-    required: int = 1,
-    people: IntArray | None = None,
-    limits: Limits = USUAL,
-) -> Audit:
-    """Look at what a site would send with the rows it was made of."""
-    source, summary, labels = as_source(rows), told.summary, told.micro_clusters
-    moments = moments_of(source)
-    micro, ends, columns = measure(source, labels), ends_of(source, labels), columns_of(summary)
-    each = people_of_each(labels, people)
-    hidden = told.grid * each[:, None] if required > 1 else np.zeros(micro.mean.shape)
-    same = all_alike(ends_of(source, labels, told.grid.min(axis=0)))
+def audit(told: Told, *, change: Change | None = None, required: int = 1, limits: Limits = USUAL) -> Audit:
+    """Look at what a site would send with the rows it was made of, in one pass over these."""
+    rows, summary, found = told.rows, told.summary, told.found
+    columns, each = columns_of(summary), people_of_each(found.labels, rows.people)
+    near, same = NearestRow(rows, summary), SameAsRows(summary.centroids, told.grid)
+    low, high = Apart(found, found.low), Apart(found, found.high)
+    usual = Sample(rows.source, LARGE_SAMPLE)
+    rows.sweep(near, same, low, high, usual)
+    hidden = told.grid * each[:, None] if required > 1 else np.zeros(told.grid.shape)
     return Audit(
-        rows=source.shape[0],
+        rows=rows.shape[0],
         micro_clusters=len(summary.centroids),
         smallest=int(each.min()),
         required=required,
-        exact_matches=int((equals_a_row(summary.centroids, source, told.grid) | same).sum()),
-        distance_ratio=distance_ratio(
-            source, summary.centroids, moments.mean, unit_of(moments, "pooled", summary.terms).scale
-        ),
+        exact_matches=int((same.found | all_alike(found, told.grid.min(axis=0))).sum()),
+        distance_ratio=near.ratio,
         membership=told.membership,
-        constant_columns=constant_columns(ends, columns, moments),
-        dominated=dominated_columns(source, labels, micro, ends, columns, hidden),
+        constant_columns=constant_columns(found, columns, rows.moments),
+        dominated=dominated_columns(rows, found, (low, high), columns, np.maximum(FAR * usual_in(usual.rows), hidden)),
         change=change,
         limits=limits,
     )
 
 
-def all_alike(ends: Ends) -> NDArray[np.bool_]:
+def all_alike(found: Found, grid: FloatArray) -> NDArray[np.bool_]:
     """Which micro-clusters have rows that are all the same up to rounding: their mean is each of them."""
-    return np.asarray((ends.low == ends.high).all(axis=1))
+    return np.asarray((to_grid(found.low, grid) == to_grid(found.high, grid)).all(axis=1))
 
 
-def distance_ratio(rows: RowSource, centroids: FloatArray, mean: FloatArray, scale: FloatArray) -> float:
-    """How far a centroid is from its nearest row, against how far a row is from its nearest: medians."""
-    places = (centroids - mean) / scale
-    nearest, own = np.full(len(places), np.inf), (places**2).sum(axis=1)
-    for _, block in blocks_of(rows):
-        unit = (block - mean) / scale
-        nearest = np.minimum(nearest, ((unit**2).sum(axis=1) - 2.0 * (places @ unit.T)).min(axis=1))
-    of_centroids = float(np.median(np.sqrt(np.maximum(own + nearest, 0.0))))
-    distinct = np.unique((sample_of(rows, SAMPLE) - mean) / scale, axis=0)
-    if len(distinct) < 2:
-        return 0.0
-    between = float(np.median(nearest_other(distinct)))
-    return of_centroids / between if between > 0.0 else 0.0
+class NearestRow:
+    """Collects how far a centroid is from its nearest row, and a few rows to compare with."""
+
+    def __init__(self, rows: Rows, summary: Summary) -> None:
+        self._mean, self._scale = rows.moments.mean, unit_of(rows.moments, "pooled", summary.terms).scale
+        self._places = (summary.centroids - self._mean) / self._scale
+        self._nearest = np.full(len(self._places), np.inf)
+        self._sample = Sample(rows.source, SAMPLE)
+
+    def see(self, where: slice, rows: FloatArray) -> None:
+        """One more block."""
+        unit = (rows - self._mean) / self._scale
+        apart = (unit**2).sum(axis=1) - 2.0 * (self._places @ unit.T)
+        self._nearest = np.minimum(self._nearest, apart.min(axis=1))
+        self._sample.see(where, rows)
+
+    @property
+    def ratio(self) -> float:
+        """That distance against how far a row is from its nearest: medians."""
+        squares = (self._places**2).sum(axis=1) + self._nearest
+        of_centroids = float(np.median(np.sqrt(np.maximum(squares, 0.0))))
+        distinct = np.unique((self._sample.rows - self._mean) / self._scale, axis=0)
+        if len(distinct) < 2:
+            return 0.0
+        between = float(np.median(nearest_other(distinct)))
+        return of_centroids / between if between > 0.0 else 0.0
 
 
 def nearest_other(rows: FloatArray) -> FloatArray:
@@ -232,52 +237,66 @@ def nearest_other(rows: FloatArray) -> FloatArray:
 
 # --- membership ---
 
-Again = Callable[[FloatArray | RowSource, IntArray | None], Summary]  # other rows (and people), told as exactly
+Again = Callable[[Rows], Summary]  # other rows, told as exactly
 
 
-def membership_of(
-    rows: RowSource, again: Again, people: IntArray | None = None, expected: float | None = None
-) -> Guess | None:
+def membership_of(rows: Rows, again: Again, expected: float | None = None) -> Guess | None:
     """How well the best test we know tells members from others; None if there are too few people to try.
 
     The rows are split again and again into some that are summarised as exactly as in the message, some that are not,
     and some that an attacker would have of her own. What is learned from half of the splits is tried on the other half.
     Few people are a poor measure, and they are few others to compare with: the mean with the area that is `expected`.
     """
-    if count_people(rows, people) < FEWEST_PEOPLE:
+    if rows.n_people < FEWEST_PEOPLE:
         return None
-    rng = np.random.default_rng(0)
-    trials = [split_once(rows, again, people, rng) for _ in range(n_splits(rows.shape[0]))]
-    halves = (trials[::2], trials[1::2])
-    scored = [
-        (rule(one.statistics), one.member)
-        for learned, tried in (halves, halves[::-1])
-        for rule in [learn(learned)]
-        for one in tried
-    ]
-    combined = guess_of(np.concatenate([score for score, _ in scored]), np.concatenate([own for _, own in scored]))
-    single = float(np.mean([single_test(learned, tried) for learned, tried in (halves, halves[::-1])]))
-    auc, n_people = max(combined.auc, single), count_people(rows, people)
+    trials = trials_of(rows, again, np.random.default_rng(0))
+    halves = (slice(0, None, 2), slice(1, None, 2))
+    crossed = (halves, halves[::-1])
+    score = [learn(trials[learned])(statistics_of(trials[tried])) for learned, tried in crossed]
+    member = [one.member for _, tried in crossed for one in trials[tried]]
+    combined = guess_of(np.concatenate(score), np.concatenate(member))
+    # And by the one statistic that was the best before.
+    each = np.array([areas(one) for one in trials])
+    single = float(np.mean([each[tried][:, each[learned].mean(axis=0).argmax()].mean() for learned, tried in crossed]))
+    auc = max(combined.auc, single)
     if expected is not None:
-        auc = (n_people * auc + EXPECTED_COUNTS * expected) / (n_people + EXPECTED_COUNTS)
+        auc = (rows.n_people * auc + EXPECTED_COUNTS * expected) / (rows.n_people + EXPECTED_COUNTS)
     return Guess(auc, combined.found)
 
 
-def n_splits(n_rows: int) -> int:
-    """An even number."""
-    return 2 * max(1, min(MOST_SPLITS, ROWS_TO_SPLIT // n_rows) // 2)
+def trials_of(rows: Rows, again: Again, rng: np.random.Generator) -> list[Trial]:
+    """An even number of splits; of many people a single one, and those who are looked at in two halves."""
+    if rows.n_people > MANY_PEOPLE:
+        return list(halves_of(rows, split_once(rows, rng), again, rng))
+    count = 2 * max(1, min(MOST_SPLITS, ROWS_TO_SPLIT // rows.shape[0]) // 2)
+    return [tried(rows, split_once(rows, rng), again) for _ in range(count)]
 
 
-def split_once(rows: RowSource, again: Again, people: IntArray | None, rng: np.random.Generator) -> Trial:
-    """One site of some of the rows, and what can be guessed of all of them."""
-    if people is None:
+@dataclass(frozen=True)
+class Split:
+    """Places of the rows of one site, of others that are tried beside these, and of those that are the attacker's."""
+
+    inside: RowLabels
+    outside: RowLabels
+    others: RowLabels
+
+    def looked_at(self) -> tuple[RowLabels, RowLabels, RowLabels]:
+        """Not too many of each."""
+        inside, outside, others = (
+            places[:: -(-len(places) // MOST_LOOKED_AT)] for places in (self.inside, self.outside, self.others)
+        )
+        return inside, outside, others
+
+
+def split_once(rows: Rows, rng: np.random.Generator) -> Split:
+    """By lot, all rows of a person alike."""
+    if rows.people is None:
         part = parts_of(rows.shape[0], rng)
     else:
-        names, number = np.unique(people, return_inverse=True)
+        names, number = np.unique(rows.people, return_inverse=True)
         part = parts_of(len(names), rng)[number]
     inside, outside, others = (np.flatnonzero(part == number).astype(np.int32) for number in range(3))
-    summary = again(Chosen(rows, inside), None if people is None else people[inside])
-    return try_out(some_of(rows, inside), some_of(rows, outside), some_of(rows, others), summary)
+    return Split(inside, outside, others)
 
 
 def parts_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -296,71 +315,86 @@ def parts_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     return np.repeat(np.arange(3, dtype=np.uint8), (first, second - first, count - second))[rng.permutation(count)]
 
 
-def some_of(rows: RowSource, places: NDArray[np.int32]) -> FloatArray:
-    """Rows at some places, not too many of them."""
-    chosen = places[:: -(-len(places) // MOST_LOOKED_AT)]
-    return Chosen(rows, chosen).read(0, len(chosen))
+def tried(rows: Rows, split: Split, again: Again) -> Trial:
+    """One site of some of the rows, and what can be guessed of all of them."""
+    summary = again(rows.chosen(split.inside))
+    inside, outside, others = (rows.source.take(places) for places in split.looked_at())
+    return try_out(inside, outside, others, summary)
 
 
-def single_test(learned: Sequence[Trial], tried: Sequence[Trial]) -> float:
-    """The AUC of the one statistic that was the best before."""
-    best = int(np.mean([areas(one) for one in learned], axis=0).argmax())
-    return float(np.mean([areas(one)[best] for one in tried]))
-
-
-def areas(trial: Trial) -> FloatArray:
-    """The AUC of every statistic: how often a member has more of it than another, ties counting half."""
-    members, others = int(trial.member.sum()), int((1 - trial.member).sum())
-    ranks = rankdata(trial.statistics, axis=0)[trial.member == 1].sum(axis=0)
-    return np.asarray((ranks - members * (members + 1) / 2.0) / (members * others))
+def halves_of(rows: Rows, split: Split, again: Again, rng: np.random.Generator) -> Iterator[Trial]:
+    """Those who are looked at in one split, in two halves by lot, all rows of a person in one of them."""
+    trial, places = tried(rows, split, again), np.concatenate(split.looked_at()[:2])
+    names, number = np.unique(places if rows.people is None else rows.people[places], return_inverse=True)
+    half = (rng.permutation(len(names)) % 2)[number]
+    for one in range(2):
+        yield Trial(trial.statistics[half == one], trial.member[half == one])
 
 
 # --- columns ---
 
 
+class Apart:
+    """Collects, of the micro-clusters' values at one end, how far they are from the mean of the others.
+
+    Beside how far all rows are from there, added up: (micro-clusters, features).
+    """
+
+    def __init__(self, found: Found, end: FloatArray) -> None:
+        size = found.micro.mass[:, None]
+        self._labels, self.end = found.labels, end
+        self._others = (found.micro.centroids * size - end) / np.maximum(size - 1, 1)
+        self.apart, self.total = np.abs(end - self._others), np.zeros_like(end)
+
+    def see(self, where: slice, rows: FloatArray) -> None:
+        """One more block."""
+        own = self._labels[where].astype(np.int64)
+        self.total += sums_by_label(np.abs(rows - self._others[own]), own, len(self.total))
+
+
+def usual_in(sample: FloatArray) -> FloatArray:
+    """How far values usually are from the middle of their column."""
+    apart = np.abs(sample - np.median(sample, axis=0))
+    # Where most values are one and the same, the mean of the differences says what is usual.
+    return np.where(np.median(apart, axis=0) > 0.0, np.median(apart, axis=0), apart.mean(axis=0))
+
+
 def dominated_columns(
-    rows: RowSource,
-    micro_clusters: RowLabels,
-    micro: Measured,
-    ends: Ends,
-    columns: Sequence[Column],
-    hidden: FloatArray,
+    rows: Rows, found: Found, ends: Sequence[Apart], columns: Sequence[Column], least: FloatArray
 ) -> tuple[tuple[str, int, int], ...]:
     """Columns of numbers where a micro-cluster's mean is mostly one row's: how many micro-clusters, and the worst row.
 
     As in the dominance rule of official statistics: whoever knows the size can multiply, and has that row's value. What
-    is `hidden` by rounding cannot be had in this way.
+    is no further out than the `least`, because it is usual or hidden by rounding, cannot be had in this way.
     """
-    sample = sample_of(rows, LARGE_SAMPLE)
-    apart = np.abs(sample - np.median(sample, axis=0))
-    # Where most values are one and the same, the mean of the differences says what is usual.
-    usual = np.where(np.median(apart, axis=0) > 0.0, np.median(apart, axis=0), apart.mean(axis=0))
-    counts, worst = np.zeros(rows.shape[1], dtype=np.int64), np.zeros((2, rows.shape[1]))
-    for end in (ends.low, ends.high):
-        others = (micro.mean * micro.size[:, None] - end) / np.maximum(micro.size - 1, 1)[:, None]
-        apart, total = np.abs(end - others), np.zeros_like(end)
-        for block, own in labelled(rows, micro_clusters):
-            total += sums_by_label(np.abs(block - others[own]), own, len(total))
-        alone = (apart > DOMINATES * total) & (apart > np.maximum(FAR * usual, hidden)) & (micro.size > 1)[:, None]
-        counts += alone.sum(axis=0)
-        for column in np.flatnonzero(alone.any(axis=0)).tolist():
-            one = int(np.where(alone[:, column], apart[:, column], -1.0).argmax())
-            if apart[one, column] > worst[0, column]:
-                worst[:, column] = apart[one, column], first_row(rows, micro_clusters, one, column, end[one, column])
+    several = (found.micro.mass > 1)[:, None]
+    apart = np.array(
+        [one.apart * ((one.apart > DOMINATES * one.total) & (one.apart > least) & several) for one in ends]
+    )
+    counts = (apart > 0.0).sum(axis=(0, 1))
+    of_numbers = [number for number in np.flatnonzero(counts).tolist() if columns[number].kind == "number"]
+    # Of every such column, the end and the micro-cluster where it is worst.
+    worst = {number: divmod(int(apart[:, :, number].argmax()), apart.shape[1]) for number in of_numbers}
+    first = FirstRows(found.labels, {(one, number): ends[end].end[one, number] for number, (end, one) in worst.items()})
+    rows.sweep(*[first] * bool(worst))
     return tuple(
-        (column.name, int(count), int(row))
-        for column, count, row in zip(columns, counts, worst[1], strict=True)
-        if count and column.kind == "number"
+        (columns[number].name, int(counts[number]), first.places[one, number]) for number, (_, one) in worst.items()
     )
 
 
-def first_row(rows: RowSource, micro_clusters: RowLabels, label: int, column: int, value: float) -> int:
-    """Which row of a micro-cluster has a value in a column."""
-    for where, block in blocks_of(rows):
-        found = np.flatnonzero((micro_clusters[where] == label) & (block[:, column] == value))
-        if len(found):
-            return int(where.start + found[0])
-    raise ValueError("there is no such row")
+class FirstRows:
+    """Collects the first row of a micro-cluster that has a certain value in a column."""
+
+    def __init__(self, labels: RowLabels, wanted: Mapping[tuple[int, int], float]) -> None:
+        self._labels, self._wanted = labels, wanted
+        self.places = dict[tuple[int, int], int]()
+
+    def see(self, where: slice, rows: FloatArray) -> None:
+        """One more block."""
+        for (one, column), value in self._wanted.items():
+            found = np.flatnonzero((self._labels[where] == one) & (rows[:, column] == value))
+            if len(found):
+                self.places.setdefault((one, column), int(where.start + found[0]))
 
 
 def columns_of(summary: Summary) -> Sequence[Column]:
@@ -368,12 +402,12 @@ def columns_of(summary: Summary) -> Sequence[Column]:
     return summary.terms.features or tuple(Column(name=str(number)) for number in range(summary.centroids.shape[1]))
 
 
-def constant_columns(ends: Ends, columns: Sequence[Column], moments: Moments) -> tuple[tuple[str, int], ...]:
+def constant_columns(found: Found, columns: Sequence[Column], moments: Moments) -> tuple[tuple[str, int], ...]:
     """Columns that vary, but not inside some micro-clusters: there, one row's value is everybody's.
 
     Of yes and no and of categories, those that are sensitive: others often tell micro-clusters apart.
     """
-    counts = (ends.low == ends.high).sum(axis=0)
+    counts = (found.low == found.high).sum(axis=0)
     return tuple(
         (column.name, int(count))
         for column, count, varies in zip(columns, counts, moments.variance > 0.0, strict=True)

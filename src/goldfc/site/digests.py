@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from goldfc.errors import BadSettings
 from goldfc.files import open_plain, read_at, write_pieces_durably
 from goldfc.learning.rows import RowSource, blocks_of, sample_of
 from goldfc.message.message import canonical_json
+from goldfc.site.rows import Rows
 from goldfc.site.table.cells import People
 from goldfc.site.table.scratch import Stored
 
@@ -100,9 +102,14 @@ def rotated(numbers: Numbers, bits: int) -> Numbers:
 class Looked:
     """A table that is to be recognised."""
 
-    rows: RowSource
+    rows: Rows
     names: tuple[str, ...]  # of its features
     persons: People | None = None
+
+    @cached_property
+    def ends_tried(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest values of every feature."""
+        return ends_tried(self.rows.source)
 
     def __len__(self) -> int:
         return self.rows.shape[0]
@@ -127,12 +134,6 @@ def ends_tried(rows: RowSource) -> tuple[FloatArray, FloatArray]:
             first, last = values[:ENDS], values[::-1][:ENDS]
             low[: len(first), feature], high[: len(last), feature] = first, last
     return low, high
-
-
-def ends_of_rows(rows: RowSource) -> Ends:
-    """The lowest and the highest value of every feature."""
-    low, high = ends_tried(rows)
-    return Ends(low[0], high[0])
 
 
 def digest_of_cells(
@@ -262,7 +263,7 @@ def keys_now(now: Looked, matches: Sequence[Match], key: Key) -> Numbers:
     low, high = np.array([[match.low, match.high] for match in matches]).T
     found = [
         key_of_rows(digest_of_cells(np.ascontiguousarray(block[:, chosen]), low, high, key))
-        for _, block in blocks_of(now.rows)
+        for _, block in blocks_of(now.rows.source)
     ]
     return np.concatenate(found)
 
@@ -272,7 +273,7 @@ def found_again(kept: Kept, now: Looked, key: Key) -> list[tuple[Match, ...]]:
 
     Of few values, some may fit by chance in units that are not theirs; so there is more than one way to see it.
     """
-    sample, (low, high) = sample_of(now.rows, SAMPLE), ends_tried(now.rows)
+    sample, (low, high) = sample_of(now.rows.source, SAMPLE), now.ends_tried
     tried = {feature: candidates(kept, now, feature, low, high) for feature in range(len(kept.names))}
     wanted = {
         feature: np.array([digest_of_cells(sample[:, m.now], m.low, m.high, key) for m in ways])
@@ -340,8 +341,8 @@ def shares_found(kept: Kept, wanted: dict[int, NDArray[np.uint32]]) -> dict[int,
 def write_kept(path: Path, table: Looked, secret: bytes, facts: dict[str, Any]) -> None:
     """As a file of safetensors, piece by piece."""
     n_rows, n_features = table.rows.shape
-    ends, key = ends_of_rows(table.rows), Key.of(secret, b"cells")
-    told = {**facts, "names": list(table.names), "low": ends.low.tolist(), "high": ends.high.tolist()}
+    low, high, key = table.rows.low, table.rows.high, Key.of(secret, b"cells")
+    told = {**facts, "names": list(table.names), "low": low.tolist(), "high": high.tolist()}
     size = 4 * n_rows * n_features
     header: dict[str, Any] = {
         "__metadata__": {"goldfc": canonical_json(told)},
@@ -353,7 +354,7 @@ def write_kept(path: Path, table: Looked, secret: bytes, facts: dict[str, Any]) 
         header["people"] = {"dtype": "U64", "shape": [n_rows], "data_offsets": [size, size + 8 * n_rows]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    cells = (digest_of_cells(block, ends.low, ends.high, key).data for _, block in blocks_of(table.rows))
+    cells = (digest_of_cells(block, low, high, key).data for _, block in blocks_of(table.rows.source))
     head = (len(text).to_bytes(8, "little"), text)
     write_pieces_durably(path, chain(head, cells, (people.data,)), private=True)
 

@@ -15,7 +15,7 @@ from goldfc.message.compete import Compete
 from goldfc.message.message import Message
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
-from goldfc.site.summarize import checked
+from goldfc.site.rows import checked
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def learn(
     Note: a micro-cluster with a single member has that row as its centroid. Learning takes such clusters out, but the
     last epoch can leave some.
     """
-    source = checked(rows, site)
+    source = checked(rows, site).source
     if blocks is not None and source.shape[0] > blocks.most_at_once:
         return learn_many(source, learning, rng, blocks.n_jobs)
     n_rows = source.shape[0]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import QuantileTransformer
+from sklearn.metrics import roc_curve
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.micro_clusters import diagonal_of
@@ -29,6 +29,8 @@ FALSE_ALARMS = 0.01
 AT_ONCE = 500
 # Rows that classifiers are trained on.
 TRAINED_ON = 20_000
+# Quantiles that statistics are made normal by, and what is as good as the first or the last of these.
+MOST_QUANTILES, AT_THE_END = 100, 1e-7
 TINY = 1e-12
 # Of the metrics of a covariance: shares of the largest variance that are added to all.
 RIDGES, RIDGES_OF_OTHERS = (1e-6, 1e-3, 3e-2), (1e-3, 3e-2)
@@ -60,21 +62,58 @@ def try_out(inside: FloatArray, outside: FloatArray, others: FloatArray, summary
     return Trial(np.vstack(statistics), np.repeat([1, 0], [len(inside), len(outside)]))
 
 
+def statistics_of(trials: Sequence[Trial]) -> FloatArray:
+    """Those of all rows."""
+    return np.vstack([one.statistics for one in trials])
+
+
 def learn(trials: Sequence[Trial]) -> Classifier:
     """All statistics in one, by logistic regression."""
-    X, y = np.vstack([one.statistics for one in trials]), np.concatenate([one.member for one in trials])
+    X, y = statistics_of(trials), np.concatenate([one.member for one in trials])
     step = -(-len(X) // TRAINED_ON)
-    model = make_pipeline(
-        QuantileTransformer(n_quantiles=min(100, len(X[::step])), output_distribution="normal"),
-        LogisticRegression(C=0.1, max_iter=500),
-    ).fit(X[::step], y[::step])
-    return lambda statistics: np.asarray(model.predict_proba(statistics)[:, 1])
+    to_normal = Normal.of(X[::step])
+    model = LogisticRegression(C=0.1, max_iter=500).fit(to_normal(X[::step]), y[::step])
+    return lambda statistics: np.asarray(model.predict_proba(to_normal(statistics))[:, 1])
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Brings every statistic to a normal distribution by its quantiles: scikit-learn's transformer, all at once."""
+
+    shares: FloatArray  # (quantiles,)
+    quantiles: FloatArray  # (quantiles, statistics)
+
+    @classmethod
+    def of(cls, statistics: FloatArray) -> "Normal":
+        """By some rows."""
+        shares = np.linspace(0.0, 1.0, min(MOST_QUANTILES, len(statistics)))
+        return cls(shares, np.percentile(statistics, 100.0 * shares, axis=0))
+
+    def __call__(self, statistics: FloatArray) -> FloatArray:
+        """Of any rows; where values are shared by many, the middle of their quantiles."""
+        found = np.empty(statistics.shape)
+        for column, values in enumerate(statistics.T):
+            known = self.quantiles[:, column]
+            up, down = np.interp(values, known, self.shares), np.interp(-values, -known[::-1], -self.shares[::-1])
+            found[:, column] = 0.5 * (up - down)
+        found[statistics + AT_THE_END > self.quantiles[-1]] = 1.0
+        found[statistics - AT_THE_END < self.quantiles[0]] = 0.0
+        first, last = ndtri([AT_THE_END - np.spacing(1.0), 1.0 - AT_THE_END + np.spacing(1.0)])
+        return np.asarray(np.clip(ndtri(found), first, last))
+
+
+def areas(trial: Trial) -> FloatArray:
+    """The AUC of every statistic: how often a member has more of it than another, ties counting half."""
+    members, others = int(trial.member.sum()), int((1 - trial.member).sum())
+    ranks = rankdata(trial.statistics, axis=0)[trial.member == 1].sum(axis=0)
+    return np.asarray((ranks - members * (members + 1) / 2.0) / (members * others))
 
 
 def guess_of(score: FloatArray, member: IntArray) -> Guess:
     """How well a score tells members from others."""
     false, true, _ = roc_curve(member, score)
-    return Guess(float(roc_auc_score(member, score)), float(true[false <= FALSE_ALARMS].max()))
+    area = float(areas(Trial(score[:, None], member))[0])
+    return Guess(area, float(true[false <= FALSE_ALARMS].max()))
 
 
 @dataclass(frozen=True)

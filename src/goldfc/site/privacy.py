@@ -10,8 +10,8 @@ not do, and benchmarks/attacks what it was tried against.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,16 @@ from scipy.special import ndtr
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadRows
-from goldfc.learning.micro_clusters import diagonal_of
+from goldfc.learning.finding import Found
+from goldfc.learning.micro_clusters import MicroClusters, diagonal_of
 from goldfc.learning.moments import Moments
-from goldfc.learning.rows import RowSource, blocks_of, sample_of, step_of_sample
-from goldfc.message.columns import Terms
+from goldfc.message.columns import UNNAMED, Terms
 from goldfc.message.levels import MULTIPLE, Suppressed
 from goldfc.message.summary import Summary
-from goldfc.message.task import Task, rows_each
-from goldfc.site.learn import Ends, Measured, to_grid
+from goldfc.message.task import Part, Task, rows_each
+from goldfc.site.learn import Shape, to_grid
 from goldfc.site.membership import Guess
+from goldfc.site.rows import Rows
 
 # So many people for every direction behind a micro-cluster, and whether there may be a covariance: the first with which
 # the audit is content. And so many behind one mean of all rows. Found by attack.
@@ -42,8 +43,6 @@ FINEST_STEP, COARSEST_STEP = 1.0, 20.0
 WIDEST_STEP = 2.0
 # Where few values are possible, one row moves a mean by the smallest difference / n: steps are so many times that.
 STEP_OF_GRAIN, STEP_OF_ONE_ROW = 2.0, 4.0
-# Rows that directions are counted with.
-SAMPLE = 1_000
 # Steps have so many digits, so that people can read what is rounded to them.
 DIGITS = 2
 # No step is finer than this share of what is rounded.
@@ -88,7 +87,7 @@ def ladder(spread: Spread, n_people: int, task: Task, site: str) -> Iterator[All
             before = told
     coarseness = coarseness_for(spread.of_all, n_people / FOR_MEAN)
     least = max(2 * task.smallest, math.ceil(FOR_MEAN * directions_of(spread.of_all, coarseness)))
-    refuse_too_few(n_people, least, site)
+    refuse_too_few(n_people, least, 2 * task.smallest, site)
     yield one_mean(task, n_people, coarseness)
 
 
@@ -111,10 +110,9 @@ def spread_of(rows: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(np.linalg.eigvalsh(product), 0.0) / len(unit))
 
 
-def spread_around(rows: RowSource, labels: RowLabels, means: FloatArray) -> FloatArray:
+def spread_around(rows: Rows, found: Found) -> FloatArray:
     """The same of rows around the means of their micro-clusters."""
-    own = labels[:: step_of_sample(rows, SAMPLE)].astype(np.int64)
-    return spread_of(sample_of(rows, SAMPLE) - means[own])
+    return spread_of(rows.sample - found.micro.centroids[rows.of_sample(found.labels)])
 
 
 def directions_of(spread: FloatArray, coarseness: float) -> float:
@@ -128,10 +126,10 @@ def directions_of(spread: FloatArray, coarseness: float) -> float:
     return max(1.0, round(float((spread / (spread + noise_of(coarseness))).sum()), 6))
 
 
-def expected_auc(told: "Told", rows: RowSource, people: IntArray | None = None) -> float:
+def expected_auc(told: "Told") -> float:
     """That of the best test by theory, by whoever knows exactly what other rows are like: the mean over people."""
-    directions = directions_of(spread_around(rows, told.micro_clusters, told.means), told.allowed.coarseness)
-    each = people_of_each(told.micro_clusters, people)
+    directions = directions_of(spread_around(told.rows, told.found), told.allowed.coarseness)
+    each = people_of_each(told.found.labels, told.rows.people)
     return float(np.average(ndtr(np.sqrt(directions / (2.0 * each))), weights=each))
 
 
@@ -174,21 +172,19 @@ class Steps:
         """That of means of everybody."""
         return np.asarray(self.of_means(np.array([n_people]))[0])
 
-    def around(self, micro: Measured, moments: Moments) -> "Steps":
+    def around(self, micro: MicroClusters, moments: Moments) -> "Steps":
         """Those of micro-clusters, whose rows lie nearer to their mean: the variance of all less that between them."""
-        between = micro.size @ (micro.mean - moments.mean) ** 2 / moments.count
+        between = micro.mass @ (micro.centroids - moments.mean) ** 2 / moments.count
         return replace(self, deviation=np.sqrt(np.maximum(moments.variance - between, 0.0)))
 
 
-def steps_of(
-    rows: RowSource, moments: Moments, terms: Terms, coarseness: float, coarser: Mapping[str, float] | None = None
-) -> Steps:
-    """By the spread of all rows; not finer than was agreed, nor than the site itself allows (`coarser`)."""
-    least = FINEST * np.maximum(np.abs(moments.mean), moments.scale)
-    for number, column in enumerate(terms.features):
-        least[number] = max(least[number], column.step or 0.0, (coarser or {}).get(column.name, 0.0))
-    deviation = np.sqrt(moments.variance)
-    return Steps(deviation, WIDEST_STEP * deviation, grain_of(sample_of(rows, SAMPLE)), least, coarseness)
+def steps_of(rows: Rows, own: "Rules", coarseness: float) -> Steps:
+    """By the spread of all rows; not finer than was agreed, nor than the site itself allows."""
+    least = FINEST * np.maximum(np.abs(rows.moments.mean), rows.moments.scale)
+    for number, column in enumerate(own.terms.features):
+        least[number] = max(least[number], column.step or 0.0, own.steps.get(column.name, 0.0))
+    deviation = np.sqrt(rows.moments.variance)
+    return Steps(deviation, WIDEST_STEP * deviation, grain_of(rows.sample), least, coarseness)
 
 
 def fewest_told_alike(people: NDArray[np.generic]) -> FloatArray:
@@ -212,23 +208,28 @@ def rounded_up(steps: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a site would send, and what it knows about it."""
+class Rules:
+    """What a site goes by beside the task: its columns, what it withholds, and how coarse columns are at least."""
 
-    summary: Summary
-    micro_clusters: RowLabels  # of every row; it stays at the site
+    terms: Terms = UNNAMED
+    withhold: Collection[Part] = ()
+    steps: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a site would send, and what it knows about it, which stays there."""
+
+    rows: Rows
+    rules: Rules
     allowed: Allowed
-    means: FloatArray  # of every micro-cluster, as they are; they stay there, too
+    summary: Summary
+    found: Found  # the micro-clusters as they are
     grid: FloatArray  # what every micro-centroid is rounded to
     membership: Guess | None = None  # how well members are told from others; None: not measured
 
 
 # --- who is merged ---
-
-
-def count_people(rows: RowSource, people: IntArray | None) -> int:
-    """How many there are; where nobody says whose rows they are, each is somebody else's."""
-    return rows.shape[0] if people is None else len(np.unique(people))
 
 
 def label_and_person(labels: RowLabels, people: IntArray) -> tuple[IntArray, IntArray]:
@@ -252,15 +253,16 @@ class Groups:
     people: FloatArray  # how many each has
     rows: FloatArray
     centre: FloatArray  # in the scale they were learned in
-    ends: Ends  # of rows as they are told apart
+    low: FloatArray  # the ends of rows as they are told apart
+    high: FloatArray
     members: list[IntArray] | None  # the people themselves, where they may be in several
 
     def merge(self, one: int, other: int) -> None:
         """Put one into another."""
         total = self.rows[one] + self.rows[other]
         self.centre[other] = (self.rows[one] * self.centre[one] + self.rows[other] * self.centre[other]) / total
-        self.ends.low[other] = np.minimum(self.ends.low[one], self.ends.low[other])
-        self.ends.high[other] = np.maximum(self.ends.high[one], self.ends.high[other])
+        self.low[other] = np.minimum(self.low[one], self.low[other])
+        self.high[other] = np.maximum(self.high[one], self.high[other])
         self.rows[other] = total
         if self.members is None:
             self.people[other] += self.people[one]
@@ -269,17 +271,16 @@ class Groups:
             self.people[other] = len(self.members[other])
 
 
-def groups_of(
-    micro: Measured, ends: Ends, centre: FloatArray, labels: RowLabels, people: IntArray | None = None
-) -> Groups:
-    """Micro-clusters as they were learned; without `people` every row is somebody else's."""
-    rows = micro.size.astype(np.float64)
-    ends = Ends(ends.low.copy(), ends.high.copy())
+def groups_of(found: Found, centre: FloatArray, grid: FloatArray, people: IntArray | None = None) -> Groups:
+    """Micro-clusters as they were found, their rows as the grid tells them apart; without `people` all are others."""
+    # Rounding keeps the order of values: the ends of rounded rows are the rounded ends of the rows.
+    rows, low, high = found.micro.mass, to_grid(found.low, grid), to_grid(found.high, grid)
     if people is None:
-        return Groups(rows.copy(), rows, centre.copy(), ends, None)
-    label, person = label_and_person(labels, people)
+        return Groups(rows.copy(), rows.copy(), centre.copy(), low, high, None)
+    label, person = label_and_person(found.labels, people)
     members = np.split(person, np.flatnonzero(np.diff(label)) + 1)
-    return Groups(np.array([float(len(own)) for own in members]), rows, centre.copy(), ends, members)
+    each = np.array([float(len(own)) for own in members])
+    return Groups(each, rows.copy(), centre.copy(), low, high, members)
 
 
 def merge_small(groups: Groups, smallest: int) -> IntArray:
@@ -290,7 +291,7 @@ def merge_small(groups: Groups, smallest: int) -> IntArray:
     count = len(groups.people)
     goes_to, alive = np.arange(count), np.ones(count, dtype=bool)
     while alive.sum() > 1:
-        wanting = alive & ((groups.people < smallest) | (groups.ends.low == groups.ends.high).all(axis=1))
+        wanting = alive & ((groups.people < smallest) | (groups.low == groups.high).all(axis=1))
         if not wanting.any():
             break
         one = int(np.flatnonzero(wanting)[groups.people[wanting].argmin()])
@@ -302,8 +303,13 @@ def merge_small(groups: Groups, smallest: int) -> IntArray:
     return np.unique(goes_to, return_inverse=True)[1].astype(np.int64)
 
 
-def refuse_too_few(n_people: int, least: int, site: str) -> None:
-    """There must be somebody to hide among."""
+def refuse_too_few(n_people: int, least: int, fewest: int, site: str) -> None:
+    """There must be somebody to hide among: so many at least, and `fewest` however few columns there are."""
+    if n_people < fewest:
+        raise BadRows(
+            f"Site {site!r} has {n_people} rows (or people), and at least {fewest} are needed so that nobody stands "
+            "out; join with another site."
+        )
     if n_people < least:
         raise BadRows(
             f"Site {site!r} has {n_people} rows (or people), and with so many columns at least {least} are needed "
@@ -329,19 +335,25 @@ class Precision:
         return self.near.of_means(self.each)
 
 
-def suppressed(summary: Summary, rows: RowSource, moments: Moments, precision: Precision) -> Summary:
-    """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row."""
+def suppressed(summary: Summary, rows: Rows, precision: Precision, shape: Shape | None = None) -> Summary:
+    """The summary as it may leave: everything rounded by the people behind it, no centroid the same as a row.
+
+    The shape is collected on the pass that looks for such rows.
+    """
     grid = precision.grid
+    means = told_means(summary.centroids, grid, summary.terms)
+    same = SameAsRows(means, grid)
+    rows.sweep(same, *([shape] if shape else []))
     told = replace(
         summary,
-        centroids=off_the_rows(told_means(summary.centroids, grid, summary.terms), rows, grid, summary.terms),
+        centroids=off_the_rows(means, same.found, rows, grid, summary.terms),
         mass=None if summary.mass is None else coarse_counts(summary.mass, summary.level.fewest),
         moments=None,
     )
     return replace(
         told,
-        shape=None if summary.shape is None else coarse_shape(summary.shape, precision),
-        moments=None if summary.moments is None else coarse_moments(moments, precision, told),
+        shape=None if shape is None else coarse_shape(shape.mean, precision),
+        moments=None if summary.moments is None else coarse_moments(rows.moments, precision, told),
     )
 
 
@@ -374,26 +386,27 @@ def hidden_shares(terms: Terms, n_features: int) -> NDArray[np.bool_]:
     return np.array([one.sensitive and one.kind != "number" for one in terms.features] or [False] * n_features)
 
 
-def off_the_rows(centroids: FloatArray, rows: RowSource, grid: FloatArray, terms: Terms) -> FloatArray:
+def off_the_rows(
+    centroids: FloatArray, on_rows: NDArray[np.bool_], rows: Rows, grid: FloatArray, terms: Terms
+) -> FloatArray:
     """Centroids that happen to lie on a row, moved to a free point of their grid beside them.
 
     Only a coincidence can put them there: micro-clusters whose rows are all alike were merged. Where rows fill the grid
     around them they go less than a step aside.
     """
-    on_rows = np.flatnonzero(equals_a_row(centroids, rows, grid))
-    if not len(on_rows):
+    if not on_rows.any():
         return centroids
-    moved, limits, grain = centroids.copy(), limits_of(terms, rows.shape[1]), grain_of(sample_of(rows, SAMPLE))
+    moved, limits, grain = centroids.copy(), limits_of(terms, rows.shape[1]), grain_of(rows.sample)
     nearby = [
         (number, place)
-        for number in on_rows
+        for number in np.flatnonzero(on_rows)
         for place in around(centroids[number], grid[number], grain)
         if inside(place, limits)
     ]
     if nearby:
-        finest = np.broadcast_to(grid.min(axis=0), (len(nearby), rows.shape[1]))
-        taken = equals_a_row(np.array([place for _, place in nearby]), rows, finest)
-        for number, place in reversed([one for one, is_taken in zip(nearby, taken, strict=True) if not is_taken]):
+        same = SameAsRows(np.array([place for _, place in nearby]), grid)
+        rows.sweep(same)
+        for number, place in reversed([one for one, taken in zip(nearby, same.found, strict=True) if not taken]):
             moved[number] = place  # the first one last, so that it stays
     return moved
 
@@ -413,15 +426,19 @@ def inside(point: FloatArray, limits: FloatArray) -> bool:
     return bool(((point >= limits[:, 0]) & (point <= limits[:, 1])).all())
 
 
-def equals_a_row(points: FloatArray, rows: RowSource, grid: FloatArray) -> NDArray[np.bool_]:
-    """Which of the points, each on its own grid, are the same as one of the rows, up to a small part of a step."""
-    # Every grid has few digits, so all of them lie on one that is as fine as this.
-    fine = 10.0 ** (np.floor(np.log10(grid.min(axis=0))) - DIGITS)
-    wanted, found = keys_of(np.rint(points / fine)), np.zeros(len(points), dtype=bool)
-    for _, block in blocks_of(rows):
-        known = set(keys_of(np.rint(block / fine)))
-        found |= [key in known for key in wanted]
-    return found
+class SameAsRows:
+    """Collects which points, each on its own grid, are the same as a row, up to a small part of a step."""
+
+    def __init__(self, points: FloatArray, grid: FloatArray) -> None:
+        # Every grid has few digits, so all of them lie on one that is as fine as this.
+        self._fine = 10.0 ** (np.floor(np.log10(grid.min(axis=0))) - DIGITS)
+        self._wanted = keys_of(np.rint(points / self._fine))
+        self.found = np.zeros(len(points), dtype=bool)
+
+    def see(self, where: slice, rows: FloatArray) -> None:  # noqa: ARG002
+        """One more block."""
+        known = set(keys_of(np.rint(rows / self._fine)))
+        self.found |= [key in known for key in self._wanted]
 
 
 def keys_of(points: FloatArray) -> list[bytes]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from goldfc.agreement import FILE, Agreement, context_of
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.files import write_durably
-from goldfc.learning.rows import as_source
 from goldfc.message.envelope import PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
@@ -21,6 +20,8 @@ from goldfc.site.audit import Audit, audit
 from goldfc.site.digests import Looked, people_in
 from goldfc.site.ledger import Earlier, Fact, Ledger, change_since
 from goldfc.site.policy import Policy, read_policy
+from goldfc.site.privacy import Rules
+from goldfc.site.rows import checked
 from goldfc.site.seals import remember
 from goldfc.site.summarize import measured, tell
 from goldfc.site.table.table import Table
@@ -51,28 +52,18 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     """
     policy = read_policy(data) if policy is None else policy
     task, ledger = policy.tightened(agreement), Ledger.of(data, policy)
-    looked = Looked(as_source(table.rows), agreement.terms.feature_names, table.persons)
-    known = ledger.digests()
-
-    limits, people = policy.limits(task.smallest), table.people
-    told = tell(
-        table.rows,
-        site,
-        task,
-        withhold=agreement.withhold,
-        terms=agreement.terms,
-        people=people,
-        steps=policy.steps,
-        limits=limits,
-    )
+    rows = checked(table.rows, site, table.people)
+    looked = Looked(rows, agreement.terms.feature_names, table.persons)
+    known, limits = ledger.digests(), policy.limits(task.smallest)
+    told = tell(rows, site, task, Rules(agreement.terms, agreement.withhold, policy.steps), limits)
     if told.membership is None:
-        told = measured(told, table.rows, people, policy.steps)
+        told = measured(told)
     message = told.summary.to_message()
     agreement.read_summary(message)  # what the server would refuse is told here
     # The very same message tells nothing new, however often it leaves.
     earlier = [] if message.digest in known else ledger.earlier(looked)
     change = change_since(earlier, policy.days)
-    report = audit(table.rows, told, change=change, required=task.smallest, people=people, limits=limits)
+    report = audit(told, change=change, required=task.smallest, limits=limits)
     return Draft(told.summary, looked, report, policy, ledger, known, tuple(same_rows_elsewhere(earlier, site)))
 
 

@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from goldfc._types import FloatArray
+from goldfc.learning.finding import Found
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import Moments
-from goldfc.learning.rows import as_source
 from goldfc.message.columns import Terms
 from goldfc.message.levels import with_fewest
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
-from goldfc.site.learn import Ends, Measured, moments_of, unit_of
-from goldfc.site.privacy import Allowed, groups_of, merge_small
+from goldfc.site.learn import unit_of
+from goldfc.site.privacy import Allowed, Rules, groups_of, merge_small
+from goldfc.site.rows import Rows
 from goldfc.site.summarize import tell_as
 
 SMALLEST, STEP_OF_SHARES, DIGITS, DECIMALS = 5, 0.01, 4, 6
@@ -22,22 +23,20 @@ TASK = Task(rows_each=8)
 
 def told_before(rows: FloatArray, terms: Terms) -> Summary:
     """What a site would have sent."""
-    source = as_source(rows)
-    moments = moments_of(source)
-    told = tell_as(source, "a", Allowed(TASK, moments=True), moments, terms)
-    plain, labels = told.summary, told.micro_clusters
-    size = np.bincount(labels)
+    told = tell_as(Rows.of(rows), "a", Allowed(TASK, moments=True), Rules(terms))
+    plain, labels, moments = told.summary, told.found.labels, told.rows.moments
     centre = unit_of(moments, "pooled", terms)(plain.centroids)
-    micro, no_ends = Measured(size, plain.centroids), Ends(np.zeros_like(centre), np.ones_like(centre))
-    into = merge_small(groups_of(micro, no_ends, centre, labels), SMALLEST)
-    merged = micro.merged(into)
+    # Whether rows are all alike was not looked at.
+    found = Found(labels, told.found.micro, np.zeros_like(centre), np.ones_like(centre))
+    into = merge_small(groups_of(found, centre, np.ones(centre.shape[1])), SMALLEST)
+    merged = found.merged(into).micro
     grid = 10.0 ** np.floor(np.log10(moments.scale / 100.0))
     grid[[number for number, column in enumerate(terms.features) if column.kind != "number"]] = STEP_OF_SHARES
-    residuals = (rows - merged.mean[into[labels]])[:, plain.layout.numbers]
+    residuals = (rows - merged.centroids[into[labels]])[:, plain.layout.numbers]
     return replace(
         plain,
-        centroids=np.round(merged.mean / grid) * grid,
-        mass=np.maximum(np.floor(merged.size / 5 + 0.5).astype(np.int64), 1) * 5,
+        centroids=np.round(merged.centroids / grid) * grid,
+        mass=np.maximum(np.floor(merged.mass / 5 + 0.5).astype(np.int64), 1) * 5,
         shape=fine_shape(residuals.T @ residuals / len(rows)) if residuals.shape[1] else None,
         moments=Moments(5.0 * round(len(rows) / 5), np.round(moments.mean / grid) * grid, keep_digits(moments.squares)),
         level=with_fewest(SMALLEST),

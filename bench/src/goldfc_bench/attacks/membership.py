@@ -8,8 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.message.summary import Summary
-from goldfc.site.audit import areas
-from goldfc.site.membership import Classifier, Trial, learn, try_out
+from goldfc.site.membership import Classifier, Trial, areas, learn, try_out
 from goldfc_bench.attacks.sites import Target, Told
 
 # Shadow sites: rows of all together, and how many there are.

@@ -12,8 +12,7 @@ from goldfc.message.summary import Summary
 from goldfc.randomness import generator
 from goldfc.server.fusions import fuse
 from goldfc.server.one_shot import OneShot
-from goldfc.site.audit import areas
-from goldfc.site.membership import guess_of, learn, try_out
+from goldfc.site.membership import areas, guess_of, learn, try_out
 from goldfc_bench.attacks.membership import learn_trees, shadow
 from goldfc_bench.attacks.sites import Target, Told
 

@@ -12,13 +12,14 @@ from threadpoolctl import threadpool_limits
 from goldfc._parallel import side_by_side
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
-from goldfc.learning.rows import RowSource, as_source
 from goldfc.message.levels import with_fewest
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task, rows_each
 from goldfc.randomness import generator
 from goldfc.site.audit import USUAL, membership_of
 from goldfc.site.membership import Guess, guess_of
+from goldfc.site.privacy import Rules
+from goldfc.site.rows import Rows, checked
 from goldfc.site.summarize import alike, tell
 from goldfc_bench.attacks import attributes, differencing, membership, neighbours, reconstruction
 from goldfc_bench.attacks.before import told_before
@@ -176,19 +177,14 @@ class Sent:
 def sent_before(target: Target) -> Sent:
     """With the level as it was."""
     again = partial(told_before, terms=target.table.terms)
-    guess = membership_of(as_source(target.inside), lambda rows, _: again(whole(rows)))
+    guess = membership_of(Rows.of(target.inside), lambda rows: again(rows.source.read(0, rows.shape[0])))
     return Sent(again(target.inside), guess or UNMEASURED, again)
 
 
 def sent_now(target: Target) -> Sent:
     """With the level as it is."""
-    told = tell(target.inside, "a", TASK, terms=target.table.terms)
-    return Sent(told.summary, told.membership or UNMEASURED, partial(alike, told=told))
-
-
-def whole(rows: FloatArray | RowSource) -> FloatArray:
-    """Rows in one array."""
-    return rows if isinstance(rows, np.ndarray) else rows.read(0, rows.shape[0])
+    told = tell(checked(target.inside, "a"), "a", TASK, Rules(target.table.terms))
+    return Sent(told.summary, told.membership or UNMEASURED, lambda rows: alike(Rows.of(rows), told))
 
 
 def guesses(one: Attacked, test: str) -> Guess:

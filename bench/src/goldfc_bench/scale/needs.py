@@ -52,10 +52,14 @@ def of_all_pairs(_result: Any, points: Any, *_others: Any) -> Need:
     return Need(flops=PER_DISTANCE * n_features * n_points**2 / 2.0)
 
 
-def of_shape(shape: Any, source: Any, *_others: Any) -> Need:
-    """One pass over the rows, and products of their residuals: with all others, or with themselves."""
-    n_rows, n_features = source.shape
-    return Need(NUMBER * n_rows * n_features, 2.0 * n_rows * shape.size)
+def of_block(_result: Any, _collector: Any, _where: Any, rows: Any) -> Need:
+    """Rows that somebody collects something of."""
+    return Need(bytes=NUMBER * rows.size)
+
+
+def of_shape(_result: Any, shape: Any, _where: Any, rows: Any) -> Need:
+    """The same, and products of their residuals: with all others, or with themselves."""
+    return Need(NUMBER * rows.size, 2.0 * len(rows) * shape.mean.size)
 
 
 def of_em_step(clusters: Any, micro: Any, *_others: Any, **_named: Any) -> Need:

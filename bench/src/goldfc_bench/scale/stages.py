@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from goldfc.demo.data import Split, sites_of
-from goldfc.learning import consensus, judge, k_means, linkage, micro_clusters, mixture
+from goldfc.learning import consensus, finding, judge, k_means, linkage, micro_clusters, mixture
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server
 from goldfc.site import learn, participant
 from goldfc.site import summarize as site
 from goldfc.site.label import label
+from goldfc.site.rows import checked
 from goldfc.transport.local import LocalPort
 from goldfc_bench.methods.oneshot import OneShotMethod
 from goldfc_bench.run import warm_up
@@ -52,14 +53,13 @@ class Probe:
 
 # In the order of the protocol.
 PROBES = (
-    Probe("checking rows, moments", site.checked, site, lambda source, *_: needs.of_rows(1, None, source)),
-    Probe("checking rows, moments", learn.moments_of, site, partial(needs.of_rows, 2)),
-    Probe("micro-clusters: scaling rows, a sample", learn.find, site, partial(needs.of_rows, 1)),
+    Probe("checking rows, moments", checked, site, partial(needs.of_rows, 3)),
+    Probe("micro-clusters: scaling rows, a sample", site.find_at_most, site, partial(needs.of_rows, 1)),
     Probe("micro-clusters: k-means", k_means.k_means, k_means),
-    Probe("micro-clusters: all rows to the nearest", k_means.assign, k_means),
+    Probe("micro-clusters: all rows to the nearest", k_means.nearest, finding),
     Probe(None, k_means.product, k_means, needs.of_product),
-    Probe("measuring, shape", learn.measure, site, partial(needs.of_rows, 1)),
-    Probe("measuring, shape", learn.shape_of, site, needs.of_shape),
+    Probe("measuring, shape", finding.Tally.see, finding.Tally, needs.of_block),
+    Probe("measuring, shape", learn.Shape.see, learn.Shape, needs.of_shape),
     Probe("putting sites together", server.pool, server),
     Probe("putting sites together", server.merge_many, server),
     Probe("putting sites together", micro_clusters.standardized, server),
