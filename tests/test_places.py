@@ -6,11 +6,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from goldfc import LocalPort, Model, OneShot, Site, Summary, Task, run_round
-from goldfc.message import wire
+from goldfc import LocalPort, Model, OneShot, Site, Summary, Task, run_round, summarize
+from goldfc.agreement import Agreement
+from goldfc.errors import BadMessage
+from goldfc.message import levels, wire
 from goldfc.message.columns import Column, Terms, Text
+from goldfc.message.levels import Level
 from goldfc.message.schema import fact
+from goldfc.report.describe import describe
 from goldfc.server import fusions
+from goldfc.site.audit import Limits
+from goldfc.site.privacy import Rules, Told
+from goldfc.site.rows import Rows
+from goldfc.site.summarize import TELLERS, tell_plainly
 from strategies import blobs
 
 ROWS, _ = blobs(3, 300, 2, seed=0)
@@ -63,3 +71,34 @@ def test_a_field_of_a_message_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None
     sent = WithRemark("ward-a", ROWS[:4], terms=terms, remark="from the night shift")  # who fills it in
     found = WithRemark.from_message(wire.decode(wire.encode(sent.to_message())))
     assert found.remark == "from the night shift"  # who uses it
+
+
+# --- a privacy level: a class, what a site does for it, and its settings in the agreement (this one has none)
+
+
+class Rounded(Level):
+    """Micro-centroids without decimals."""
+
+    @property
+    def promise(self) -> str:
+        """What it means, in words."""
+        return "rounded: means have no decimals"
+
+
+def tell_rounded(rows: Rows, site: str, task: Task, rules: Rules, limits: Limits) -> Told:
+    told = tell_plainly(rows, site, task, rules, limits)
+    return replace(told, summary=replace(told.summary, centroids=np.round(told.summary.centroids), shape=None))
+
+
+def test_a_privacy_level_is_a_class_and_what_a_site_does_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(levels.LEVELS, "rounded", Rounded)
+    monkeypatch.setitem(TELLERS, Rounded, tell_rounded)  # type: ignore[misc] # it takes classes for functions
+    columns = (Column(name="age"), Column(name="weight"))
+    agreed = Agreement(federation="heart", privacy="rounded", columns=columns)
+    summary, _ = summarize(ROWS, "a", agreed.task, terms=agreed.terms)
+    taken = agreed.read_summary(wire.decode(wire.encode(summary.to_message())))
+    assert taken.level.promise == dict(describe(taken.to_message()))["privacy level"]
+    np.testing.assert_array_equal(taken.centroids, np.round(taken.centroids))
+    plain, _ = summarize(ROWS, "a", replace(agreed.task, level=levels.PLAIN), terms=agreed.terms)
+    with pytest.raises(BadMessage, match="lower privacy level"):
+        agreed.read_summary(plain.to_message())

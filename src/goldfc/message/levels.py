@@ -1,6 +1,6 @@
 """Privacy levels as all sides know them: what a site promises, and what others may rely on.
 
-A level is one class here, with a line in `LEVELS`; what a site does for it has a line in `goldfc.site.privacy`.
+A level is one class here, with a line in `LEVELS`; what a site does for it has a line in `goldfc.site.summarize`.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """A site's summary: as many micro-clusters, told as exactly, as its people allow."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -10,6 +10,7 @@ from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.learning.finding import Found, find_micro_clusters
 from goldfc.learning.rows import RowSource
 from goldfc.message.columns import UNNAMED, Terms
+from goldfc.message.levels import Level, Plain, Suppressed
 from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Task
 from goldfc.site.audit import TELLS_MEMBERS, USUAL, Limits, membership_of
@@ -50,20 +51,28 @@ def summarize(
 
     The same rows give the same message, whoever asks and however often: nothing is learned by asking again. A site may
     `withhold` mass or shape, whatever the task asks for. `people` says whose every row is (by default, somebody else's
-    each), and `steps` how coarse columns must be told at least; both count if the task has a `smallest`.
+    each), and `steps` how coarse columns must be told at least; both count at the level `suppressed`.
 
-    Note: if the task sets no `smallest`, a micro-cluster with a single member has that row as its centroid.
+    Note: at the level `plain`, a micro-cluster with a single member has that row as its centroid.
     """
     told = tell(checked(rows, site, people), site, task, Rules(terms, withhold, steps or {}))
     return told.summary, told.found.labels
 
 
 def tell(rows: Rows, site: str, task: Task, rules: Rules = NO_RULES, limits: Limits = USUAL) -> Told:
-    """As much as a site's people allow, and as the best attack on it that is known allows."""
+    """What a site would send, by the privacy level of the task."""
     hidden = rules.withhold
     task = replace(task, mass=task.mass and "mass" not in hidden, shape=task.shape and "shape" not in hidden)
-    if task.smallest == 1:
-        return tell_as(rows, site, Allowed(task, task.scaling == "pooled"), rules)
+    return TELLERS[type(task.level)](rows, site, task, rules, limits)
+
+
+def tell_plainly(rows: Rows, site: str, task: Task, rules: Rules, limits: Limits) -> Told:  # noqa: ARG001 (as all tellers)
+    """All that is asked for."""
+    return tell_as(rows, site, Allowed(task, task.scaling == "pooled"), rules)
+
+
+def tell_suppressed(rows: Rows, site: str, task: Task, rules: Rules, limits: Limits) -> Told:
+    """As much as a site's people allow, and as the best attack on it that is known allows."""
     # Most rungs of the ladder ask for as many micro-clusters as the one before.
     find = lru_cache(maxsize=1)(partial(find_at_most, rows, task, rules))
     spread = Spread(spread_of(rows.sample), spread_around(rows, find(task.limit(rows.n_people))))
@@ -76,6 +85,13 @@ def tell(rows: Rows, site: str, task: Task, rules: Rules = NO_RULES, limits: Lim
         if guess is None or (guess.auc <= min(TELLS_MEMBERS, limits.most_auc) and guess.found <= limits.most_tpr):
             break
     return told
+
+
+# What a site does for each privacy level.
+TELLERS: dict[type[Level], Callable[[Rows, str, Task, Rules, Limits], Told]] = {
+    Plain: tell_plainly,
+    Suppressed: tell_suppressed,
+}
 
 
 def find_at_most(rows: Rows, task: Task, rules: Rules, count: int) -> Found:
