@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -209,7 +210,9 @@ def test_the_nearer_limit_is_the_one_that_takes_longer() -> None:
 def test_needs_are_counted_by_formula() -> None:
     rows = np.random.default_rng(0).normal(size=(60, 4))
     assert needs.of_rows(2, None, rows).bytes == 2 * rows.nbytes
-    assert needs.of_shape(np.zeros((4, 4)), rows) == Need(rows.nbytes, 2 * 60 * 16)
+    assert needs.of_shape(None, SimpleNamespace(mean=np.zeros((4, 4))), slice(60), rows) == Need(
+        rows.nbytes, 2 * 60 * 16
+    )
     assert needs.of_product(None, rows, np.zeros((4, 7))).flops == 2 * 60 * 4 * 7
     assert needs.of_all_pairs(None, rows).flops == 3 * 4 * 60 * 60 / 2
     micro = fusion.overlapping(60, 4, 3)
