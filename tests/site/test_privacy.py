@@ -231,8 +231,10 @@ def test_an_agreed_step_is_the_finest() -> None:
 def test_too_few_rows_are_refused_and_columns_are_blamed_only_where_they_matter() -> None:
     with pytest.raises(BadRows, match=r"'a' has 9 rows .or people., and at least 10 are needed so that nobody"):
         summary_of(np.random.default_rng(0).normal(size=(9, 2)))
-    with pytest.raises(BadRows, match=r"'a' has 10 rows .or people., and with so many columns at least 1\d are needed"):
-        summary_of(np.random.default_rng(0).normal(size=(10, 30)))
+    with pytest.raises(
+        BadRows, match=r"'a' has 10 rows .or people., and with so many columns at least \d\d are needed"
+    ):
+        summary_of(np.random.default_rng(0).normal(size=(10, 400)))
 
 
 @settings(max_examples=50, deadline=None)

@@ -28,7 +28,8 @@ class Found:
         np.maximum.at(high, into, self.high)
         mass = np.bincount(into, weights=self.micro.mass).astype(np.float64)
         micro = MicroClusters(means_of(self.micro.centroids, into, self.micro.mass), mass)
-        labels = self.labels if len(mass) == len(into) else into.astype(np.int32)[self.labels]
+        same = np.array_equal(into, np.arange(len(into)))
+        labels = self.labels if same else into.astype(np.int32)[self.labels]
         return Found(labels, micro, low, high)
 
 

@@ -15,6 +15,7 @@ from goldfc.learning.micro_clusters import Layout
 
 # Names go into file names, tables and pages: letters, digits and a few signs, so that none can point elsewhere.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+DEVICES = frozenset({"CON", "PRN", "AUX", "NUL", *(f"{port}{n}" for port in ("COM", "LPT") for n in range(1, 10))})
 MOST_FEATURES = 4096
 MOST_CATEGORIES = 1000
 # Printable by Python's rules, and yet nothing to see: fillers, joiners, variation selectors, the empty Braille pattern.
@@ -43,9 +44,11 @@ def plain_text(text: str) -> str:
 
 
 def plain_name(text: str) -> str:
-    """A name that is safe in a file name."""
+    """A name that is safe in a file name, on every platform."""
     if not re.fullmatch(NAME, text):
         raise ValueError("must be letters, digits, '.', '_' or '-', at most 64, and begin with a letter or digit")
+    if text.partition(".")[0].upper() in DEVICES:
+        raise ValueError("must not be the name of a device on Windows, such as 'con', 'nul' or 'com1'")
     return text
 
 

@@ -18,8 +18,8 @@ from goldfc.files import PRIVATE_FOLDER, open_scratch, private_folder, read_at, 
 # What is read at once, and copied to where it belongs.
 MOST_AT_ONCE = 2**20
 
-# Rows that are so many bytes apart are read together, and at most so many of them.
-NEAR, MOST_AT_ONCE = 512, 1_000
+# Rows that are no more than so many rows apart are read together, and at most so many of them.
+NEAR, MOST_AT_ONCE = 4, 1_000
 
 
 class Scratch(AbstractContextManager["Scratch"]):
@@ -109,8 +109,7 @@ class OnDisk:
 
     def take(self, places: NDArray[np.integer]) -> FloatArray:
         """Rows at ascending places; those between two of them are read only where these are neighbours, or nearly."""
-        apart = max(1, NEAR // (8 * self.n_features))
-        breaks = (np.diff(places) > apart) | (np.arange(1, len(places)) % MOST_AT_ONCE == 0)
+        breaks = (np.diff(places) > NEAR) | (np.arange(1, len(places)) % MOST_AT_ONCE == 0)
         runs = np.split(places, np.flatnonzero(breaks) + 1) if len(places) else []
         parts = [self.read(int(run[0]), int(run[-1]) + 1)[run - run[0]] for run in runs]
         return np.concatenate([np.empty((0, self.n_features)), *parts])
