@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 # The product alone; and with it the benchmark and all tools.
 PRODUCT := $(VENV)/.product
 READY := $(VENV)/.ready
-# Less than a minute on two busy cores.
-FAST := $(addprefix tests/,test_drawings.py test_equations.py learning/test_moments.py learning/test_ward.py \
-	learning/test_micro_clusters.py learning/paper/test_blocks.py learning/paper/test_compilation.py \
-	message/test_message.py test_agreement.py learning/test_rows.py)
+# Less than a minute on two busy cores; `make test-fast ALSO=tests/site/test_send.py` adds those of the file at work.
+FAST := $(addprefix tests/,test_agreement.py test_equations.py report/test_drawings.py $(addprefix learning/,test_moments.py \
+	test_ward.py test_micro_clusters.py test_mixture.py test_linkage.py test_rows.py paper/test_blocks.py \
+	paper/test_compilation.py) message/test_message.py message/test_envelope.py)
+ALSO ?=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test test-fast check format bench bench-speed fuzz clean
@@ -41,7 +42,7 @@ test: $(READY)
 	$(BIN)/python -m pytest --numprocesses=3
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest --numprocesses=3 $(FAST)
+	$(BIN)/python -m pytest --numprocesses=3 $(FAST) $(ALSO)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,11 +1,16 @@
 """Killed at any moment and started again, nothing that was acknowledged is lost, and the model is the same."""
 
+import json
+import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,23 +20,79 @@ from sites import agreement, bodies, write_agreement
 
 NAMES = tuple(f"site-{number:02}" for number in range(12))
 KILLS_OF_COLLECT, KILLS_OF_FUSE = 20, 10
+# Has loaded everything, which takes longest, and becomes a process for every command.
+STARTER = """
+import json, os, sys
+import goldfc.cli.federation, goldfc.report.model_page, goldfc.server.folder, goldfc.server.influence
+from goldfc.cli import main
+for line in sys.stdin:
+    come, go = os.pipe()
+    if not (pid := os.fork()):
+        os.read(come, 1)
+        main(json.loads(line))
+    print(pid, flush=True)
+    os.write(go, b"!")
+    print(f"\\nended: {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}", flush=True)
+"""
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from goldfc.cli import main; main()", *arguments]
-    return subprocess.Popen(  # noqa: S603 (our own command)
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+@dataclass
+class Running:
+    """A command as a process of its own, which can be killed."""
 
+    pid: int
+    starter: "subprocess.Popen[str]"
+    returncode: int | None = None
 
-def lines_until_killed(process: subprocess.Popen[str], after_lines: int, then: float) -> Iterator[str]:
-    """What it said before it was killed, so many lines and seconds after it began to speak."""
-    with process:
-        for number, line in enumerate(process.stdout or (), start=1):
+    def lines(self) -> Iterator[str]:
+        """What it says, to its end."""
+        assert self.starter.stdout is not None
+        for line in self.starter.stdout:
+            if line.startswith("ended: "):
+                self.returncode = int(line.removeprefix("ended: "))
+                return
+            yield line
+
+    def kill(self) -> None:
+        """At once."""
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(self.pid, signal.SIGKILL)
+
+    def lines_until_killed(self, after_lines: int, then: float) -> Iterator[str]:
+        """What it said before it was killed, so many lines and seconds after it began to speak."""
+        for number, line in enumerate(self.lines(), start=1):
             yield line
             if number == after_lines:
                 time.sleep(then)
-                process.kill()
+                self.kill()
+
+    def await_end(self) -> int:
+        """How it ended."""
+        for _ in self.lines():
+            pass
+        assert self.returncode is not None
+        return self.returncode
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Start]:
+    """Start a command."""
+    with subprocess.Popen(  # noqa: S603 (our own script)
+        [sys.executable, "-c", STARTER],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as starter:  # fmt: skip
+
+        def command(*arguments: str) -> Running:
+            assert starter.stdin is not None
+            assert starter.stdout is not None
+            starter.stdin.write(json.dumps(arguments) + "\n")
+            starter.stdin.flush()
+            return Running(int(starter.stdout.readline()), starter)
+
+        yield command
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +116,7 @@ def model_without_kills(path: Path, sent: dict[str, bytes]) -> bytes:
     return (path / "global.model").read_bytes()
 
 
-def test_collect_killed_at_twenty_moments_loses_nothing(tmp_path: Path, sent: dict[str, bytes]) -> None:
+def test_collect_killed_at_twenty_moments_loses_nothing(tmp_path: Path, start: Start, sent: dict[str, bytes]) -> None:
     chance = random.Random(0)  # noqa: S311 (a moment, no secret)
     path, acknowledged, kills, rounds = filled(tmp_path / "killed", sent), set[str](), 0, 0
     while kills < KILLS_OF_COLLECT:
@@ -63,7 +124,7 @@ def test_collect_killed_at_twenty_moments_loses_nothing(tmp_path: Path, sent: di
         assert rounds < 4 * KILLS_OF_COLLECT
         # Mostly while messages are taken in, sometimes while they are fused.
         process = start("collect", str(path), "--close", "-k", "3")
-        for line in lines_until_killed(process, chance.choice([1, 1, 2, 3, 4]), chance.choice([0.0, 0.002, 0.01, 0.3])):
+        for line in process.lines_until_killed(chance.choice([1, 1, 2, 3, 4]), chance.choice([0.0, 0.002, 0.01, 0.3])):
             acknowledged |= set(re.findall(r"the summary of '(site-\d\d)' is in\.", line))
         kills += process.returncode == -9
         for name in acknowledged:
@@ -73,13 +134,13 @@ def test_collect_killed_at_twenty_moments_loses_nothing(tmp_path: Path, sent: di
         if process.returncode == 0:
             # Done before it could be killed: begin anew, but keep what was counted.
             path, acknowledged = filled(tmp_path / f"killed-{rounds}", sent), set()
-    last = start("collect", str(path), "--close", "-k", "3")
-    last.communicate()
-    assert last.returncode == 0
+    assert start("collect", str(path), "--close", "-k", "3").await_end() == 0
     assert (path / "global.model").read_bytes() == model_without_kills(tmp_path / "calm", sent)
 
 
-def test_fuse_killed_at_ten_moments_leaves_the_whole_model_or_none(tmp_path: Path, sent: dict[str, bytes]) -> None:
+def test_fuse_killed_at_ten_moments_leaves_the_whole_model_or_none(
+    tmp_path: Path, start: Start, sent: dict[str, bytes]
+) -> None:
     calm = model_without_kills(tmp_path / "calm", sent)
     inbox = filled(tmp_path / "f", sent) / "inbox"
     files, model = sorted(map(str, inbox.iterdir())), tmp_path / "f" / "global.model"
@@ -88,13 +149,10 @@ def test_fuse_killed_at_ten_moments_leaves_the_whole_model_or_none(tmp_path: Pat
         tries += 1
         assert tries < 6 * KILLS_OF_FUSE
         process = start("fuse", *files, "-k", "3", "-o", str(model))
-        time.sleep(chance.uniform(0.5, 4.0))
+        time.sleep(chance.uniform(0.0, 1.5))
         process.kill()
-        process.communicate()
-        kills += process.returncode == -9
+        kills += process.await_end() == -9
         assert not model.exists() or model.read_bytes() == calm
         model.unlink(missing_ok=True)
-    last = start("fuse", *files, "-k", "3", "-o", str(model))
-    last.communicate()
-    assert last.returncode == 0
+    assert start("fuse", *files, "-k", "3", "-o", str(model)).await_end() == 0
     assert model.read_bytes() == calm

@@ -161,9 +161,9 @@ class Loopback:
         command = (*self.inside, *command)
         return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
 
-    def interfaces(self) -> set[str]:
-        """Over what the processes of this federation can reach anybody."""
-        tables = [Path(f"/proc/{one.pid}/net/dev").read_text().splitlines()[2:] for one in self.processes.values()]
+    def interfaces(self, *names: str) -> set[str]:
+        """Over what some processes, which must still run, can reach anybody."""
+        tables = [Path(f"/proc/{self.processes[name].pid}/net/dev").read_text().splitlines()[2:] for name in names]
         return {line.split(":")[0].strip() for table in tables for line in table}
 
     # --- the end ---
