@@ -1076,6 +1076,8 @@ def test_headers_made_to_break_the_parser_are_refused(make: Callable[[], bytes],
         "ä",
         "a" * 65,
         "a\0",
+        "nul",
+        "COM1.x",
     ],
 )
 @pytest.mark.parametrize("place", ["site", "federation"])
