@@ -45,10 +45,11 @@ def plain_text(text: str) -> str:
 
 def plain_name(text: str) -> str:
     """A name that is safe in a file name, on every platform."""
-    if not re.fullmatch(NAME, text):
-        raise ValueError("must be letters, digits, '.', '_' or '-', at most 64, and begin with a letter or digit")
-    if text.partition(".")[0].upper() in DEVICES:
-        raise ValueError("must not be the name of a device on Windows, such as 'con', 'nul' or 'com1'")
+    if not re.fullmatch(NAME, text) or text.partition(".")[0].upper() in DEVICES:
+        raise ValueError(
+            "must be letters, digits, '.', '_' or '-', at most 64, begin with a letter or digit, and be no device of "
+            "Windows, such as 'nul'"
+        )
     return text
 
 
