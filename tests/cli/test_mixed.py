@@ -14,7 +14,7 @@ from goldfc.agreement import read_agreement
 from goldfc.cli import main
 from goldfc.message.wire import decode
 from goldfc.site.label import is_far
-from goldfc.site.table.readers import read_raw
+from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
 from pages import text_of
 from sites import rows_in, write_policy
@@ -84,7 +84,7 @@ def test_mixed_tables_go_from_files_to_labels(
     for name in SITES:
         run("label", f"{name}/data.csv", "--model", "global.model", "-o", f"{name}/labels.csv")
         cluster, certainty, far = labels_in(tmp_path / name / "labels.csv")
-        rows = rows_in(as_table(read_raw(tmp_path / name / "data.csv"), columns, id_column="id"))
+        rows = rows_in(as_table(read_all(tmp_path / name / "data.csv"), columns, id_column="id"))
         expected, sure = label(rows, model)
         np.testing.assert_array_equal(cluster, expected)
         np.testing.assert_allclose(certainty, sure, atol=6e-4)

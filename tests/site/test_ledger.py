@@ -22,7 +22,7 @@ from goldfc.site.digests import Key, open_kept, siphash
 from goldfc.site.ledger import Ledger
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.send import Draft, draft_summary, send
-from goldfc.site.table.readers import read_raw
+from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
 from sites import Keys, agreement, write_policy
 
@@ -70,7 +70,7 @@ def table_of(n_rows: int, seed: int = 0, start: int = 0) -> Given:
 def draft(given: Given, data: Path, site: str = "east", **changes: object) -> Draft:
     what = given.agreement.model_copy(update=changes)
     person = read_policy(data).person
-    return draft_summary(as_table(read_raw(data), what.columns, person_column=person), site, what, data)
+    return draft_summary(as_table(read_all(data), what.columns, person_column=person), site, what, data)
 
 
 def sent(given: Given, data: Path, site: str = "east", **changes: object) -> bytes:
@@ -179,13 +179,13 @@ def test_the_very_same_message_is_sent_again_byte_for_byte(tmp_path: Path) -> No
     what = keys.agreement(columns=[{"name": name} for name in NAMES])
     letters = set()
     for _ in range(3):
-        made = draft_summary(as_table(read_raw(data), what.columns), "east", what, data)
+        made = draft_summary(as_table(read_all(data), what.columns), "east", what, data)
         letters.add(send(made, what, data, None, key=keys.sites["east"]))
     assert len(letters) == 1
     events = [json.loads(line)["event"] for line in (tmp_path / ".goldfc" / "ledger.jsonl").read_text().splitlines()]
     assert events == ["sent", "sent again", "sent again"]
     other = what.model_copy(update={"server": Server(key=Keys.new().server.public.text)})
-    made = draft_summary(as_table(read_raw(data), what.columns), "east", other, data)
+    made = draft_summary(as_table(read_all(data), what.columns), "east", other, data)
     assert send(made, other, data, None, key=keys.sites["east"]) not in letters  # sealed for somebody else
 
 

@@ -20,7 +20,7 @@ from goldfc.site.label import is_far
 from goldfc.site.labels import LABEL_COLUMNS, Labels, labels_of, lines_text, write_labels
 from goldfc.site.seals import check_unsigned, remember, remembered
 from goldfc.site.send import draft_summary, open_model, send
-from goldfc.site.table.readers import read_raw
+from goldfc.site.table.readers import read_all
 from goldfc.site.table.scratch import Scratch
 from goldfc.site.table.table import Table, as_table
 from sites import NAMES, Keys, agreement, rows_of
@@ -38,7 +38,7 @@ def site(folder: Path, number: int = 0) -> Path:
 
 
 def table_of(data: Path, what: Agreement) -> Table:
-    return as_table(read_raw(data), what.columns)
+    return as_table(read_all(data), what.columns)
 
 
 def sent_from(data: Path, name: str, what: Agreement) -> Summary:
@@ -113,7 +113,7 @@ def test_rows_with_missing_values_get_no_cluster(tmp_path: Path) -> None:
     lines = data.read_text(encoding="utf-8").splitlines()
     lines.insert(3, ",120")
     data.write_text("\n".join(lines), encoding="utf-8")
-    labels = next(labels_of(as_table(read_raw(data), what.columns, drop=True), model))
+    labels = next(labels_of(as_table(read_all(data), what.columns, drop=True), model))
     assert np.flatnonzero(labels.cluster == -1).tolist() == np.flatnonzero(np.isnan(labels.certainty)).tolist() == [2]
     assert not labels.far[2]
     assert lines_text(labels).splitlines()[2] == "3,,,"

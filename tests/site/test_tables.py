@@ -1,11 +1,18 @@
 """Tables as numbers, or a sentence that names column and row."""
 
-from collections.abc import Iterator, Sequence
+import gzip
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from openpyxl import Workbook
+from pyarrow import feather, parquet
 
 from goldfc.cli import main
 from goldfc.errors import BadRows, BadSettings
@@ -13,8 +20,8 @@ from goldfc.message.columns import Column
 from goldfc.message.wire import decode
 from goldfc.site.init import guess_columns
 from goldfc.site.table import readers
-from goldfc.site.table.readers import READERS, Part, Raw, read_raw
-from goldfc.site.table.table import Table, as_table
+from goldfc.site.table.readers import READERS, Block, read_all
+from goldfc.site.table.table import Table, as_table, open_table
 from sites import agreement, rows_in, rows_of, write_agreement
 
 AGE = Column(name="age", unit="years", range=(0.0, 120.0))
@@ -36,26 +43,23 @@ def kept_in(table: Table) -> list[int]:
 def test_numbers_yes_and_no_and_categories_are_encoded_the_same_way_everywhere(tmp_path: Path) -> None:
     wanted = [[40, 1, 1, 0, 0], [50.5, 0, 0, 1, 0], [60, 1, 0, 0, 1]]
     for name, separator in (("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")):
-        raw = read_raw(file_with(tmp_path, PLAIN.replace(",", separator), name))
+        raw = read_all(file_with(tmp_path, PLAIN.replace(",", separator), name))
         table = as_table(raw, [AGE, SMOKER, WARD], id_column="id")
         np.testing.assert_array_equal(rows_in(table), wanted)
         assert list(table.ids()) == [("x", "y", "z")]
     turned = "ward,id,smoker,age\r\nA,x,true,40\r\nB,y,false,50.5\r\n\r\n?,z,yes,60\r\n"
-    raw = read_raw(file_with(tmp_path, "\ufeff" + turned))
+    raw = read_all(file_with(tmp_path, "\ufeff" + turned))
     np.testing.assert_array_equal(rows_in(as_table(raw, [AGE, SMOKER, WARD], id_column="id")), wanted)
 
 
 def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="goldfc[parquet] is not installed")
-    from pyarrow import parquet  # noqa: PLC0415
-
-    table = pyarrow.table({"age": [40, 50.5], "smoker": [True, False], "ward": ["A", "B"]})
+    table = pa.table({"age": [40, 50.5], "smoker": [True, False], "ward": ["A", "B"]})
     parquet.write_table(table, tmp_path / "data.parquet")
-    rows = rows_in(as_table(read_raw(tmp_path / "data.parquet"), [AGE, SMOKER, WARD]))
+    rows = rows_in(as_table(read_all(tmp_path / "data.parquet"), [AGE, SMOKER, WARD]))
     np.testing.assert_array_equal(rows, [[40, 1, 1, 0, 0], [50.5, 0, 0, 1, 0]])
     (tmp_path / "bad.parquet").write_bytes(b"no table")
     with pytest.raises(BadRows, match=r"bad.parquet cannot be read as Parquet"):
-        read_raw(tmp_path / "bad.parquet")
+        read_all(tmp_path / "bad.parquet")
 
 
 @pytest.mark.parametrize(
@@ -95,19 +99,16 @@ def test_what_cannot_become_a_number_is_refused_by_column_row_and_remedy(
     tmp_path: Path, text: str, sentence: str
 ) -> None:
     with pytest.raises(BadRows, match=sentence):
-        as_table(read_raw(file_with(tmp_path, text)), [AGE, SMOKER, WARD], id_column="id")
+        as_table(read_all(file_with(tmp_path, text)), [AGE, SMOKER, WARD], id_column="id")
 
 
-def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_bytes("größe\n1\n".encode("latin-1"))
-    with pytest.raises(BadRows, match=r"data.csv is not written in UTF-8"):
-        read_raw(tmp_path / "data.csv")
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadRows, match="There is no file"):
-        read_raw(tmp_path / "nothing.csv")
+        read_all(tmp_path / "nothing.csv")
 
 
 def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_path: Path) -> None:
-    raw = read_raw(file_with(tmp_path, PLAIN.replace("50.5", "NA")))
+    raw = read_all(file_with(tmp_path, PLAIN.replace("50.5", "NA")))
     dropped = as_table(raw, [AGE, SMOKER, WARD], drop=True, id_column="id")
     assert kept_in(dropped) == [0, 2]
     assert "1 rows with missing values are left out." in dropped.notes
@@ -116,14 +117,14 @@ def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_pat
 
 
 def test_in_a_single_column_a_blank_line_is_a_missing_value(tmp_path: Path) -> None:
-    raw = read_raw(file_with(tmp_path, "age\n40\n\n50\n\n"))
+    raw = read_all(file_with(tmp_path, "age\n40\n\n50\n\n"))
     with pytest.raises(BadRows, match="Column 'age', row 2 below the header has no value"):
         as_table(raw, [AGE])
     assert kept_in(as_table(raw, [AGE], drop=True)) == [0, 2]
 
 
 def test_what_is_odd_but_usable_is_said(tmp_path: Path) -> None:
-    raw = read_raw(file_with(tmp_path, "age,name\n40,x\n40,y\n40,z\n"))
+    raw = read_all(file_with(tmp_path, "age,name\n40,x\n40,y\n40,z\n"))
     notes = " ".join(as_table(raw, [AGE]).notes)
     assert "Not used, and not in the message: 'name'." in notes
     assert "'age' is 40 in all rows" in notes
@@ -133,12 +134,12 @@ def test_what_is_odd_but_usable_is_said(tmp_path: Path) -> None:
 
 def test_the_id_column_cannot_be_learned_from(tmp_path: Path) -> None:
     with pytest.raises(BadSettings, match="'age' tells rows apart"):
-        as_table(read_raw(file_with(tmp_path, PLAIN)), [AGE], id_column="age")
+        as_table(read_all(file_with(tmp_path, PLAIN)), [AGE], id_column="age")
 
 
 def test_kinds_are_guessed_by_the_look_of_the_values(tmp_path: Path) -> None:
     names = "\n".join(f"name{number},{number},yes,{'AB'[number % 2]}" for number in range(30))
-    raw = read_raw(file_with(tmp_path, f"who,age,smoker,ward\n{names}\n"))
+    raw = read_all(file_with(tmp_path, f"who,age,smoker,ward\n{names}\n"))
     columns, odd = guess_columns(raw)
     assert [(column.name, column.kind) for column in columns] == [
         ("age", "number"),
@@ -160,23 +161,163 @@ def test_columns_that_are_nearly_numbers_are_left_out_with_the_reason(
     tmp_path: Path, value: str, sentence: str
 ) -> None:
     lines = "\n".join(f'{row},"{value}"' for row in range(30))
-    columns, odd = guess_columns(read_raw(file_with(tmp_path, f"age,weight\n{lines}\n")))
+    columns, odd = guess_columns(read_all(file_with(tmp_path, f"age,weight\n{lines}\n")))
     assert [column.name for column in columns] == ["age"]
     assert sentence in odd["weight"]
 
 
 def test_a_column_that_numbers_the_rows_is_noticed(tmp_path: Path) -> None:
-    raw = read_raw(file_with(tmp_path, "Fall-Nr,age\n7,40\n3,50\n9,40\n"))
+    raw = read_all(file_with(tmp_path, "Fall-Nr,age\n7,40\n3,50\n9,40\n"))
     notes = " ".join(as_table(raw, [Column(name="Fall-Nr"), AGE]).notes)
     assert "Column 'Fall-Nr' looks like an id. If it is, keep it out: --id-column Fall-Nr." in notes
     assert "'age' looks like an id" not in notes
-    twice = as_table(read_raw(file_with(tmp_path, "id,age\n1,40\n1,50\n")), [AGE], id_column="id").notes
+    twice = as_table(read_all(file_with(tmp_path, "id,age\n1,40\n1,50\n")), [AGE], id_column="id").notes
     assert "Values of 'id' are there more than once: labels will be hard to join." in twice
 
 
-def test_a_workbook_is_named_as_such(tmp_path: Path) -> None:
-    with pytest.raises(BadRows, match=r"data.xlsx is a workbook; save the sheet as CSV"):
-        read_raw(file_with(tmp_path, "PK", "data.xlsx"))
+# --- files as people have them ---
+
+ROWS: list[list[Any]] = [
+    ["id", "age", "smoker", "größe"],
+    ["x", 40, True, "A"],
+    ["y", 50.5, False, "B"],
+    ["z", 60, True, "?"],
+]
+AS_CSV = "\n".join(",".join(map(str, row)) for row in ROWS).replace("True", "yes").replace("False", "no")
+SIZE = Column(name="größe", kind="category", categories=("A", "B", "?"))
+AS_NUMBERS = [[40, 1, 1, 0, 0], [50.5, 0, 0, 1, 0], [60, 1, 0, 0, 1]]
+
+
+def in_zip(path: Path, *names: str) -> None:
+    with ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, AS_CSV)
+
+
+def workbook(path: Path, **sheets: list[list[Any]]) -> None:
+    book = Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    with path.open("wb") as file:
+        book.save(file)
+
+
+def arrow_table() -> pa.Table:
+    return pa.table({name: [row[place] for row in ROWS[1:]] for place, name in enumerate(ROWS[0])})
+
+
+def compressed(kind: str) -> Callable[[Path], object]:
+    def write(path: Path) -> None:
+        with pa.CompressedOutputStream(str(path), kind) as file:
+            file.write(AS_CSV.encode())
+
+    return write
+
+
+def written(encoding: str = "utf-8", separator: str = ",") -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(AS_CSV.replace(",", separator).encode(encoding))
+
+
+FILES: dict[str, Callable[[Path], object]] = {
+    "plain.csv": written(),
+    "no-suffix": written(),
+    "UPPER.CSV": written(),
+    "mark.csv": written("utf-8-sig"),
+    "utf-16.csv": written("utf-16", "\t"),
+    "utf-16-be.txt": lambda path: path.write_bytes(b"\xfe\xff" + AS_CSV.replace(",", ";").encode("utf-16-be")),
+    "cp1252.csv": written("cp1252", ";"),
+    "semicolons.csv": written(separator=";"),
+    "tabs.tsv": written(separator="\t"),
+    "tabs.txt": written(separator="\t"),
+    "bars.csv": written(separator="|"),
+    "packed.csv.gz": compressed("gzip"),
+    "packed-under-another-name.csv": compressed("gzip"),
+    "packed-twice.csv.gz": lambda path: path.write_bytes(
+        gzip.compress(AS_CSV[:30].encode()) + gzip.compress(AS_CSV[30:].encode())
+    ),
+    "packed.csv.bz2": compressed("bz2"),
+    "packed.csv.lz4": compressed("lz4"),
+    "packed.csv.zst": compressed("zstd"),
+    "packed.zip": lambda path: in_zip(path, "data.csv", "__MACOSX/._data.csv"),
+    "table.parquet": lambda path: parquet.write_table(arrow_table(), path),
+    "table.feather": lambda path: feather.write_feather(arrow_table(), path),
+    "book.xlsx": lambda path: workbook(path, data=[*ROWS, [None, None]], empty=[]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_as_people_have_them_are_the_same_table(tmp_path: Path, name: str) -> None:
+    FILES[name](tmp_path / name)
+    with open_table(tmp_path / name, [AGE, SMOKER, SIZE], id_column="id") as table:
+        np.testing.assert_array_equal(rows_in(table), AS_NUMBERS)
+        assert list(table.ids()) == [("x", "y", "z")]
+        assert any("it is read as cp1252" in note for note in table.notes) == (name == "cp1252.csv")
+
+
+def test_whole_numbers_of_a_workbook_are_whole(tmp_path: Path) -> None:
+    workbook(tmp_path / "a.xlsx", data=[["id", None, "age"], [17, None, 1 / 3], [18, None, "n/a"]])
+    with open_table(tmp_path / "a.xlsx", [Column(name="age")], drop=True, id_column="id") as table:
+        assert list(table.ids()) == [("17", "18")]
+        assert rows_in(table).tolist() == [[1 / 3]]
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "sentence"),
+    [
+        ("a.xlsx", lambda path: path.write_bytes(b"PK"), r"a.xlsx cannot be read as a workbook"),
+        ("a.xlsx", lambda path: workbook(path, one=[]), r"a.xlsx has 0 sheets with rows"),
+        (
+            "a.xlsx",
+            lambda path: workbook(path, one=ROWS, two=ROWS),
+            r"a.xlsx has 2 sheets with rows \('one', 'two'\); keep the one with the table, or save it as CSV",
+        ),
+        ("a.csv", lambda path: workbook(path, one=ROWS), r"a.csv is a workbook under another name; call it .xlsx"),
+        ("a.zip", lambda path: in_zip(path, "a.csv", "b.csv"), r"a.zip holds 2 files; unpack it, and name the table"),
+        ("a.zip", lambda path: path.write_bytes(b"PK\3\4"), r"a.zip cannot be unpacked"),
+        ("a.gz", lambda path: path.write_bytes(gzip.compress(AS_CSV.encode())[:-12]), r"a.gz cannot be unpacked"),
+        ("a.sav", lambda path: path.write_bytes(b"$FL2@(#)\0\0\2"), r"a.sav holds no text; save the table as CSV"),
+        ("a.feather", lambda path: path.write_bytes(b"ARROW1"), r"a.feather cannot be read as Arrow \(Feather\)"),
+        ("folder", Path.mkdir, r"There is no table in the folder folder"),
+    ],
+)
+def test_what_is_no_table_is_told_with_the_remedy(
+    tmp_path: Path, name: str, write: Callable[[Path], object], sentence: str
+) -> None:
+    write(tmp_path / name)
+    with pytest.raises(BadRows, match=sentence), open_table(tmp_path / name, [AGE, SMOKER, SIZE]):
+        pass
+
+
+def test_without_calamine_a_workbook_has_its_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(BadRows, match=r"data.xlsx is a workbook; to read it, install goldfc\[excel\], or save"):
+        read_all(file_with(tmp_path, "PK", "data.xlsx"))
+
+
+def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
+    data = tmp_path / "wards"
+    data.mkdir()
+    file_with(data, AS_CSV, "a.csv")
+    parquet.write_table(arrow_table().select(["größe", "age", "id", "smoker"]), data / "b.parquet")
+    file_with(data, "nothing", "federation.toml")
+    with open_table(data, [AGE, SMOKER, SIZE], id_column="id") as table:
+        np.testing.assert_array_equal(rows_in(table), AS_NUMBERS * 2)
+        assert "Values of 'id' are there more than once: labels will be hard to join." in table.notes
+    with open_table(data, [AGE]) as table:
+        assert [number for numbers in table.ids() for number in numbers] == list("123456")
+    file_with(data, AS_CSV.replace("60", "old"), "c.csv")
+    with pytest.raises(BadRows, match=r"'age', row 3 below the header of c.csv holds 'old'"), open_table(data, [AGE]):
+        pass
+    file_with(data, "id,age\n1,2\n", "c.csv")
+    sentence = r"a.csv and c.csv do not have the same columns: only one has 'größe'"
+    with pytest.raises(BadRows, match=sentence), open_table(data, [AGE]):
+        pass
+
+
+# --- formats ---
 
 
 class Pairs:
@@ -186,11 +327,12 @@ class Pairs:
         """Said by the lines."""
         return list(self.columns(path))
 
-    def parts(self, path: Path, names: Sequence[str], size: int) -> Iterator[Part]:
+    def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
         """Some at a time."""
         columns = self.columns(path)
         for start in range(0, len(columns[names[0]]), size):
-            yield Raw({name: columns[name][start : start + size] for name in names}), start, len(columns[names[0]])
+            rows = pa.record_batch({name: columns[name][start : start + size] for name in names})
+            yield Block(rows, start, len(columns[names[0]]))
 
     def size_in_memory(self, path: Path) -> int:
         """As in the file."""

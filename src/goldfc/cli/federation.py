@@ -68,7 +68,7 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
     from goldfc.message.columns import Column
     from goldfc.site.init import agreement_text, guess_columns, looks_like_an_id
     from goldfc.site.table.cells import check_names
-    from goldfc.site.table.readers import read_raw
+    from goldfc.site.table.readers import read_all
 
     wanted = [part.strip() for part in columns.split(",")] if columns else []
     if data is None and not wanted:
@@ -78,9 +78,9 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
     if data is None:
         found, odd = [Column(name=each) for each in wanted], dict[str, str]()
     else:
-        raw = read_raw(data)
-        check_names(raw.columns, wanted, id_column)
-        found, odd = guess_columns(raw, [id_column] if id_column else [])
+        rows = read_all(data)
+        check_names(rows.schema.names, wanted, id_column)
+        found, odd = guess_columns(rows, [id_column] if id_column else [])
         found = [column for column in found if not wanted or column.name in wanted]
     if not found:
         raise BadSettings("No column looks like numbers or categories; name some with --columns.")
@@ -91,7 +91,7 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
     for each, reason in odd.items():
         say(f"Left out: {each!r}: {reason}.")
     for column in found:
-        if data is not None and column.kind == "number" and looks_like_an_id(column.name, raw.columns[column.name]):
+        if data is not None and column.kind == "number" and looks_like_an_id(column.name, rows.column(column.name)):
             say(f"Column {column.name!r} looks like an id. If it is, write --id-column {column.name}.")
     say(
         "Read it and mend it (units, ranges, the categories of all sites), and give the same file to all sites; each "

@@ -2,32 +2,30 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from goldfc.message.columns import Column
-from goldfc.site.table.cells import NO, YES, fault_of, is_missing, shown, to_number, to_numbers
+from goldfc.site.table.cells import NO, YES, distinct, fault_of, is_missing, shown, to_number, to_numbers
 from goldfc.site.table.notes import Numbering
-from goldfc.site.table.readers import Raw, Values, listed
 
 # Text with more different values than this is no category, but names or remarks.
 MOST_GUESSED_CATEGORIES = 20
 
 
-def looks_like_an_id(name: str, values: Values) -> bool:
+def looks_like_an_id(name: str, values: pa.Array) -> bool:
     """Whether it numbers the rows."""
     numbering = Numbering(name)
     numbering.add(to_numbers(values))
     return numbering.looks_like_an_id
 
 
-def guess_columns(raw: Raw, left_out: Sequence[str] = ()) -> tuple[list[Column], dict[str, str]]:
+def guess_columns(rows: pa.RecordBatch, left_out: Sequence[str] = ()) -> tuple[list[Column], dict[str, str]]:
     """The columns of a table by the look of them; and those that cannot be learned from, with the reason."""
     columns, odd = list[Column](), dict[str, str]()
-    for name, values in raw.columns.items():
-        present = [value for value in listed(values) if not is_missing(value)]
-        texts = {str(value).strip() for value in present}
+    for name, values in zip(rows.schema.names, rows.columns, strict=True):
+        texts = [str(value).strip() for value in distinct(values) if not is_missing(value)]
         if name in left_out:
             continue
         if not texts:
@@ -36,17 +34,12 @@ def guess_columns(raw: Raw, left_out: Sequence[str] = ()) -> tuple[list[Column],
             columns.append(Column(name=name, kind="boolean"))
         elif not any(np.isnan(to_number(text)) for text in texts):
             columns.append(Column(name=name))
-        elif 2 <= len(texts) <= MOST_GUESSED_CATEGORIES and not any(text[0].isdigit() for text in texts):
-            columns.append(Column(name=name, kind="category", categories=tuple(sorted(texts))))
+        elif 2 <= len(set(texts)) <= MOST_GUESSED_CATEGORIES and not any(text[0].isdigit() for text in texts):
+            columns.append(Column(name=name, kind="category", categories=tuple(sorted(set(texts)))))
         else:
-            bad = next(text for text in texts_in_order(present) if np.isnan(to_number(text)))
+            bad = next(text for text in texts if np.isnan(to_number(text)))
             odd[name] = f"it holds {shown(bad)}, {fault_of(bad)}"
     return columns, odd
-
-
-def texts_in_order(values: Sequence[Any]) -> list[str]:
-    """Values as texts."""
-    return [str(value).strip() for value in values]
 
 
 # With more columns than this, lines that say what is the default are left out: the file has a largest size.

@@ -18,7 +18,7 @@ from goldfc.server.round import fuse_admitted
 from goldfc.site.audit import WARNINGS
 from goldfc.site.labels import header_text, labels_of, lines_text
 from goldfc.site.send import draft_summary
-from goldfc.site.table.readers import read_raw
+from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
 from goldfc.transport.flower.kit import write_kit
 from goldfc_bench.cases import split_of
@@ -54,10 +54,10 @@ def in_one_process(tables: dict[str, Path], what: Agreement, n_clusters: int) ->
     """The model and everybody's labels, without a network."""
     drafts = {}
     for name, data in tables.items():
-        drafts[name] = draft_summary(as_table(read_raw(data), what.columns), name, what, data)
+        drafts[name] = draft_summary(as_table(read_all(data), what.columns), name, what, data)
     model = fuse_admitted([draft.summary for draft in drafts.values()], what, n_clusters).model
     labels = {
-        name: header_text("row") + lines_text(next(labels_of(as_table(read_raw(data), what.columns), model)))
+        name: header_text("row") + lines_text(next(labels_of(as_table(read_all(data), what.columns), model)))
         for name, data in tables.items()
     }
     return encode(model.to_message()), labels

@@ -19,7 +19,7 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import encode
 from goldfc.server.round import fuse_admitted
 from goldfc.site.send import draft_summary
-from goldfc.site.table.readers import read_raw
+from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
 from goldfc.transport.flower.job import Status
 from goldfc.transport.flower.records import SENTENCES
@@ -135,7 +135,7 @@ def by_file(folder: Path, out: Path, what: Agreement, names: tuple[str, ...] = H
         data = out / "again" / name / "data.csv"
         data.parent.mkdir(parents=True)
         shutil.copy(folder / name / "data.csv", data)
-        summaries.append(draft_summary(as_table(read_raw(data), what.columns), name, what, data).summary)
+        summaries.append(draft_summary(as_table(read_all(data), what.columns), name, what, data).summary)
         assert encode(summaries[-1].to_message()) == (out / "accepted" / f"{name}.summary").read_bytes()
     return encode(fuse_admitted(summaries, what, 3).model.to_message())
 

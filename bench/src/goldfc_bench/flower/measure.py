@@ -15,7 +15,7 @@ from goldfc.site.init import agreement_text
 from goldfc.site.labels import labels_of
 from goldfc.site.policy import POLICY
 from goldfc.site.send import draft_summary, send
-from goldfc.site.table.readers import read_raw
+from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
 from goldfc.transport.flower.job import Job, Status
 from goldfc.transport.flower.simulate import simulate_round
@@ -73,7 +73,7 @@ def write_sites(folder: Path, n_nodes: int, n_rows: int) -> Agreement:
 def in_one_process(folder: Path, agreement: Agreement) -> bytes:
     """The same work without a network: read, summarise, audit, fuse, label."""
     drafts = []
-    tables = {path: as_table(read_raw(path), agreement.columns) for path in sorted((folder / "tables").glob("*.csv"))}
+    tables = {path: as_table(read_all(path), agreement.columns) for path in sorted((folder / "tables").glob("*.csv"))}
     for path, table in tables.items():
         place = folder / "alone" / path.stem / "data.csv"
         place.parent.mkdir(parents=True)

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import FILE
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import LARGEST_TOLD, Column
-from goldfc.site.table.readers import Raw, Values, listed
+from goldfc.site.table.readers import HERE, Where
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
@@ -45,17 +47,16 @@ class Encoded:
     numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
 
 
-def person_digests(raw: Raw, column: str, kept: IntArray, *, strict: bool, first: int = 0) -> NDArray[np.uint64]:
+def person_digests(
+    names: pa.Array, column: str, kept: NDArray[np.bool_], *, strict: bool, where: Where = HERE
+) -> NDArray[np.uint64]:
     """Of every row that is kept, a digest of what the column calls its person; `strict`: each must be called so."""
-    values = listed(raw.columns[column])
-    chosen = [values[row] for row in kept.tolist()]
-    nobody = [row for row, value in zip(kept.tolist(), chosen, strict=True) if is_missing(value)] if strict else []
-    if nobody:
+    if strict and len(nobody := np.flatnonzero(kept & by_value(is_missing, names, bool))):
         raise BadRows(
-            f"Column {column!r}, {place(first + nobody[0])} says nobody, but it is to say whose every row is; fill it "
+            f"Column {column!r}, {where(int(nobody[0]))} says nobody, but it is to say whose every row is; fill it "
             "in, or leave the row out."
         )
-    return by_value(person_digest, chosen, np.uint64)
+    return by_value(person_digest, names.filter(pa.array(kept)), np.uint64)
 
 
 def person_digest(value: Any) -> int:
@@ -70,21 +71,25 @@ def numbered(digests: NDArray[np.uint64]) -> People:
     return People(number.astype(np.int64), each)
 
 
-def encoded(raw: Raw, columns: Sequence[Column], *, drop: bool, first: int = 0) -> Encoded:
-    """A block as numbers; its first row stands at `first` in the file."""
-    cells = [Cells.of(raw.columns[column.name], column) for column in columns]
+def encoded(rows: pa.RecordBatch, columns: Sequence[Column], *, drop: bool, where: Where = HERE) -> Encoded:
+    """A block as numbers."""
+    cells = [Cells.of(rows.column(column.name), column) for column in columns]
     gaps = [own.gaps for own in cells]
-    missing = np.logical_or.reduce(gaps) if gaps else np.zeros(raw.n_rows, dtype=bool)
+    missing = np.logical_or.reduce(gaps) if gaps else np.zeros(rows.num_rows, dtype=bool)
     if missing.any() and not drop:
         row = int(missing.argmax())
         name = next(own.column.name for own in cells if own.gaps[row])
         raise BadRows(
-            f"Column {name!r}, {place(first + row)} has no value; fill it in, or agree in {FILE} on what to do: "
+            f"Column {name!r}, {where(row)} has no value; fill it in, or agree in {FILE} on what to do: "
             f'`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it.'
         )
     kept = np.flatnonzero(~missing)
-    rows = np.ascontiguousarray(np.hstack([own.features(kept, first) for own in cells]))
-    return Encoded(rows, missing, {own.column.name: own.numbers for own in cells if own.column.kind == "number"})
+    features = np.empty((len(kept), sum(column.features for column in columns)))
+    first = 0
+    for own in cells:
+        features[:, first : first + own.column.features] = own.features(kept, where)
+        first += own.column.features
+    return Encoded(features, missing, {own.column.name: own.numbers for own in cells if own.column.kind == "number"})
 
 
 def refuse_no_rows(n_rows: int) -> None:
@@ -121,21 +126,21 @@ class Cells:
     """A column of a block, as it stands in the file."""
 
     column: Column
-    values: Sequence[Any]
+    values: pa.Array
     absent: NDArray[np.bool_]  # where there is no value
     numbers: FloatArray  # if it is a column of numbers: not a number where there is none
 
     @classmethod
-    def of(cls, values: Values, column: Column) -> "Cells":
+    def of(cls, values: pa.Array, column: Column) -> "Cells":
         """What stands there, looked at once."""
-        numbers = to_numbers(values) if column.kind == "number" else np.empty(0)
-        values = listed(values)
-        if column.kind == "number":
-            absent = np.isnan(numbers)
-            absent[absent] = [is_missing(values[row]) for row in np.flatnonzero(absent).tolist()]
-        else:
+        if column.kind != "number":
             # A category may well be called "none" or "?".
-            absent = by_value(lambda value: is_missing(value) and str(value) not in column.categories, values, bool)
+            absent = by_value(lambda one: is_missing(one) and str(one) not in column.categories, values, bool)
+            return cls(column, values, absent, np.empty(0))
+        numbers = to_numbers(values)
+        absent = np.isnan(numbers)
+        if absent.any():
+            absent[absent] = by_value(is_missing, values.filter(pa.array(absent)), bool)
         return cls(column, values, absent, numbers)
 
     @property
@@ -145,47 +150,67 @@ class Cells:
 
     def chosen(self, row: int) -> Any:
         """The value of a row, or what stands for it."""
-        return self.column.fill if self.absent[row] and self.column.fill is not None else self.values[row]
+        filled = self.absent[row] and self.column.fill is not None
+        return self.column.fill if filled else self.values[row].as_py()
 
-    def features(self, kept: IntArray, first: int) -> FloatArray:
+    def filled(self, found: FloatArray, of: Callable[[Any], float]) -> FloatArray:
+        """What was found for all values, where there are none for what stands for them."""
+        return np.where(self.absent, of(self.column.fill), found) if self.absent.any() else found
+
+    def features(self, kept: IntArray, where: Where) -> FloatArray:
         """As one or more features."""
         if self.column.kind == "number":
-            return checked_range(self.checked_numbers(kept, first), self.column, kept + first)[:, None]
-        values = [self.chosen(row) for row in kept.tolist()]
+            return self.checked_numbers(self.filled(self.numbers, to_number)[kept], kept, where)[:, None]
         if self.column.kind == "boolean":
-            return self.checked(by_value(yes_or_no, values, float), values, kept + first)[:, None]
+            return self.checked(yes_or_no, kept, where)[:, None]
         places = {category: float(place) for place, category in enumerate(self.column.categories)}
-        found = by_value(lambda value: places.get(str(value).strip(), math.nan), values, float)
-        return np.eye(len(places))[self.checked(found, values, kept + first).astype(np.int64)]
+        found = self.checked(lambda value: places.get(str(value).strip(), math.nan), kept, where)
+        return np.eye(len(places))[found.astype(np.int64)]
 
-    def checked_numbers(self, kept: IntArray, first: int) -> FloatArray:
-        """Numbers, or the sentence on the first that is none."""
-        numbers = np.where(self.absent, to_number(self.column.fill), self.numbers)[kept]
+    def checked_numbers(self, numbers: FloatArray, kept: IntArray, where: Where) -> FloatArray:
+        """Numbers in the agreed range, or the sentence on the first that is none."""
         bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_TOLD))
         if len(bad):
             row = int(kept[bad[0]])
             value = self.chosen(row)
-            raise BadRows(f"Column {self.column.name!r}, {place(first + row)} holds {shown(value)}, {fault_of(value)}.")
+            raise BadRows(f"Column {self.column.name!r}, {where(row)} holds {shown(value)}, {fault_of(value)}.")
+        low, high = self.column.limits
+        outside = np.flatnonzero((numbers < low) | (numbers > high))
+        if len(outside):
+            raise BadRows(
+                f"Column {self.column.name!r}, {where(int(kept[outside[0]]))} holds {numbers[outside[0]]:g}, outside "
+                f"of the agreed range from {low:g} to {high:g}; correct it, or agree on a wider range in {FILE}."
+            )
         return numbers
 
-    def checked(self, found: FloatArray, values: Sequence[Any], places: IntArray) -> FloatArray:
-        """What was found for every value, or the sentence on the first that nothing was found for."""
-        for own in np.flatnonzero(np.isnan(found))[:1]:
-            where = f"Column {self.column.name!r}, {place(places[own])} holds {shown(values[own])}, which is"
+    def checked(self, of: Callable[[Any], float], kept: IntArray, where: Where) -> FloatArray:
+        """What is found for every value, or the sentence on the first that nothing is found for."""
+        found: FloatArray = self.filled(by_value(of, self.values, float), of)[kept]
+        for row in kept[np.isnan(found)][:1].tolist():
+            what = f"Column {self.column.name!r}, {where(row)} holds {shown(self.chosen(row))}, which is"
             if self.column.kind == "boolean":
-                raise BadRows(f"{where} neither yes nor no; write true or false, yes or no, 1 or 0.")
+                raise BadRows(f"{what} neither yes nor no; write true or false, yes or no, 1 or 0.")
             some = ", ".join(self.column.categories[:10]) + (", ..." if len(self.column.categories) > 10 else "")
-            raise BadRows(f"{where} none of the agreed categories ({some}); correct it, or agree on it in {FILE}.")
+            raise BadRows(f"{what} none of the agreed categories ({some}); correct it, or agree on it in {FILE}.")
         return found
 
 
-def by_value(of: Callable[[Any], Any], values: Sequence[Any], kind: type) -> NDArray[Any]:
+def by_value(of: Callable[[Any], Any], values: pa.Array, kind: type) -> NDArray[Any]:
     """What comes out for every value; worked out once for those that are the same."""
     try:
-        known = {value: of(value) for value in set(values)}
-    except TypeError:  # Parquet may hold lists, which cannot be looked up
-        return np.array([of(value) for value in values], dtype=kind)
-    return np.fromiter(map(known.__getitem__, values), kind, len(values))
+        known = values.dictionary_encode(null_encoding="encode")
+    except pa.ArrowNotImplementedError:  # Parquet may hold lists, which cannot be looked up
+        return np.array([of(value) for value in values.to_pylist()], dtype=kind)
+    found: NDArray[Any] = np.array([of(value) for value in known.dictionary.to_pylist()], dtype=kind)
+    return np.asarray(found[known.indices.to_numpy(zero_copy_only=False)])
+
+
+def distinct(values: pa.Array) -> list[Any]:
+    """Every value once, if values can be compared."""
+    try:
+        return list(values.unique().to_pylist())
+    except pa.ArrowNotImplementedError:
+        return list(values.to_pylist())
 
 
 def is_missing(value: Any) -> bool:
@@ -195,14 +220,26 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def to_numbers(values: Values) -> FloatArray:
-    """Numbers, or not a number where there is none."""
-    if isinstance(values, np.ndarray):
-        return values.astype(np.float64)
+def to_numbers(values: pa.Array) -> FloatArray:
+    """Numbers, or not a number where there is none: those that Python reads in a text, to the last bit."""
+    if pa.types.is_string(values.type):
+        trimmed = pc.utf8_trim_whitespace(values)
+        numbers = as_floats(trimmed)
+        if numbers is None:
+            gaps = pc.is_in(pc.utf8_lower(trimmed), pa.array(MISSING))
+            numbers = as_floats(pc.if_else(gaps, pa.scalar(None, pa.string()), trimmed))
+    else:
+        numbers = as_floats(values) if pa.types.is_primitive(values.type) else None
+    return by_value(to_number, values, float) if numbers is None else numbers
+
+
+def as_floats(values: pa.Array) -> FloatArray | None:
+    """Values as Arrow casts them, which is soon done and rounds correctly; nothing if it cannot."""
     try:
-        return np.fromiter(map(float, values), np.float64, len(values))
-    except (TypeError, ValueError, OverflowError):
-        return np.fromiter(map(to_number, values), np.float64, len(values))
+        floats: FloatArray = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return floats
 
 
 def to_number(value: Any) -> float:
@@ -223,23 +260,6 @@ def fault_of(value: Any) -> str:
     if match := re.match(r"[-+]?\d+([.,]\d+)?(?=\s*[^\d\s.,])", text):
         return f"which is not a number; leave what stands behind {match[0]!r} out of the cells (units go into {FILE})"
     return f"which is not a number; make the column boolean or a category in {FILE}, or leave it out"
-
-
-def place(row: int) -> str:
-    """Where a row stands, counted from 1; the header is none."""
-    return f"row {row + 1} below the header"
-
-
-def checked_range(numbers: FloatArray, column: Column, places: IntArray) -> FloatArray:
-    """Numbers, if they lie in the agreed range."""
-    low, high = column.limits
-    outside = np.flatnonzero((numbers < low) | (numbers > high))
-    if len(outside):
-        raise BadRows(
-            f"Column {column.name!r}, {place(places[outside[0]])} holds {numbers[outside[0]]:g}, outside of the agreed "
-            f"range from {low:g} to {high:g}; correct it, or agree on a wider range in {FILE}."
-        )
-    return numbers
 
 
 def yes_or_no(value: Any) -> float:

@@ -1,47 +1,49 @@
-"""Tables in files, read a block at a time: CSV, TSV and Parquet, as columns of whatever stands there."""
+"""Tables in files, some rows at a time, as Arrow has them: read by pyarrow, and workbooks by calamine."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from io import StringIO
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+from pyarrow import ipc, parquet
 
 from goldfc.errors import BadRows
+from goldfc.site.table.text import PACKED, open_text
 
-# About so many characters of text, or numbers of a Parquet file, make a block.
+# About so many bytes of text, or values of another file, make a block.
 BLOCK = 2**20
-
-# Plain numbers of a Parquet file come as an array, everything else as it is in Python.
-Values = Sequence[Any] | NDArray[Any]
+# Packed text is so many times as long when it is unpacked.
+PACKED_BY = 10
 
 
 @dataclass(frozen=True)
-class Raw:
-    """A table, or a block of one, as it stands in its file."""
+class Where:
+    """Where the first row of a block stands: in which file, if they are several, and behind how many others."""
 
-    columns: dict[str, Values]
+    first: int = 0
+    file: str = ""
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return len(next(iter(self.columns.values()), ()))
+    def __call__(self, row: int) -> str:
+        """Where a row of the block stands, counted from 1; the header is none."""
+        return f"row {self.first + row + 1} below the header" + (f" of {self.file}" if self.file else "")
+
+
+HERE = Where()
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows, where the first of them stands, and how much of the file is read."""
+    """Some rows of a file."""
 
-    raw: Raw
-    first: int
-    done: int
+    rows: pa.RecordBatch
+    done: int  # of the file
     total: int
+    note: str = ""  # what the user should know
+    first: int = 0  # so many rows of the table come before
+    where: Where = HERE
 
 
 class Reader(Protocol):
@@ -51,8 +53,8 @@ class Reader(Protocol):
         """What the columns of a file are called."""
         ...
 
-    def parts(self, path: Path, names: Sequence[str], size: int) -> Iterator["Part"]:
-        """The rows of a file in their order, about `size` values at a time: at least the named columns."""
+    def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
+        """The named columns, all rows in their order, about `size` values at a time."""
         ...
 
     def size_in_memory(self, path: Path) -> int:
@@ -60,37 +62,29 @@ class Reader(Protocol):
         ...
 
 
-# Some rows; how much of the file is read, and how much there is.
-Part = tuple[Raw, int, int]
-
-
-def read_raw(path: Path) -> Raw:
-    """The columns of a file, by name: all of it at once."""
-    columns: dict[str, list[Any]] = {name: [] for name in column_names(path)}
-    for block in blocks_in(path, list(columns)):
-        for name, values in block.raw.columns.items():
-            columns[name].extend(listed(values))
-    return Raw(dict(columns))
-
-
-def listed(values: Values) -> Sequence[Any]:
-    """Values as Python has them."""
-    return values.tolist() if isinstance(values, np.ndarray) else values
+def read_all(path: Path) -> pa.RecordBatch:
+    """All rows of a file at once."""
+    names = column_names(path)
+    batches = [block.rows for block in blocks_in(path, names)]
+    return pa.concat_batches(batches) if batches else pa.record_batch({name: [] for name in names})
 
 
 def column_names(path: Path) -> list[str]:
     """What the columns of a file are called."""
     with naming_file(path):
-        return checked_names(reader_of(path).names(path), path)
+        names = reader_of(path).names(path)
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise BadRows(f"{path.name} has two columns called {twice[0]!r}; every column needs a name of its own.")
+    return names
 
 
 def blocks_in(path: Path, names: Sequence[str], size: int | None = None) -> Iterator[Block]:
-    """The rows of a file in their order, some at a time: at least the named columns."""
+    """The named columns of a file, all rows in their order, some at a time."""
     first = 0
     with naming_file(path):
-        for raw, done, total in reader_of(path).parts(path, list(dict.fromkeys(names)), size or BLOCK):
-            yield Block(raw, first, done, total)
-            first += raw.n_rows
+        for block in reader_of(path).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
+            yield replace(block, first=first, where=block.where if block.where.file else Where(first))
+            first += block.rows.num_rows
 
 
 def size_in_memory(path: Path) -> int:
@@ -101,152 +95,37 @@ def size_in_memory(path: Path) -> int:
 
 def reader_of(path: Path) -> Reader:
     """What reads a file, by its suffix; text, if nobody knows it."""
-    return READERS.get(path.suffix.lower(), READERS[".csv"])
+    return Folder() if path.is_dir() else READERS.get(path.suffix.lower(), READERS[".csv"])
 
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Refuse what is no table; whatever a reader complains of becomes a sentence with the name of the file."""
-    if not path.is_file():
+    """Whatever pyarrow complains of becomes a sentence with the name of the file."""
+    if not path.exists():
         raise BadRows(f"There is no file {path}.")
     try:
         yield
-    except UnicodeDecodeError as error:
-        raise BadRows(f"{path.name} is not written in UTF-8 ({error.reason}); save it as UTF-8.") from error
-    except csv.Error as error:
+    except pa.ArrowException as error:
         raise BadRows(f"{path.name} cannot be read as a table: {error}.") from error
 
 
-def checked_names(names: Sequence[str], path: Path) -> list[str]:
-    """Names, if each is there once."""
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadRows(f"{path.name} has two columns called {twice[0]!r}; every column needs a name of its own.")
-    return list(names)
-
-
-# --- text ---
-
-
-class Records:
-    """Records of a text, and the number of the line that each ends in."""
-
-    def __init__(self, file: TextIO, delimiter: str) -> None:
-        self.file = file
-        self.delimiter = delimiter
-        self.lines = 0
-
-    def records(self, text: str = "") -> Iterator[list[str]]:
-        """The records that begin in `text`, or, if there is none, in the rest of the file."""
-        head, before = StringIO(text, newline=""), self.lines
-        # A record may go on behind the text, if there are line breaks in quotation marks.
-        lines = chain(iter(head.readline, ""), iter(self.file.readline, ""))
-        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
-        for record in reader:
-            self.lines = before + reader.line_num
-            yield record
-            if text and head.tell() == len(text):
-                return
-
-
-@contextmanager
-def open_text(path: Path) -> Iterator[tuple[TextIO, Records]]:
-    """CSV or TSV, from its beginning."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        delimiter = delimiter_of(path, file.readline())
-        file.seek(0)
-        yield file, Records(file, delimiter)
-
-
-def delimiter_of(path: Path, header: str) -> str:
-    """What separates values: a tab, or whichever of comma and semicolon is more often in the header."""
-    if path.suffix in {".tsv", ".tab"}:
-        return "\t"
-    return ";" if header.count(";") > header.count(",") else ","
-
-
-def read_header(reader: Records, path: Path) -> list[str]:
-    """The names in the first record."""
-    header = [name.strip() for name in next(reader.records(), [])]
-    if not any(header):
-        raise BadRows(f"{path.name} is empty; it needs a header line with the names of the columns.")
-    return header
-
-
 class Text:
-    """CSV or TSV, with a header."""
+    """CSV, TSV and the like, also packed."""
 
     def names(self, path: Path) -> list[str]:
         """What the header says."""
-        with open_text(path) as (_, reader):
-            return read_header(reader, path)
+        with open_text(path) as text:
+            return text.names
 
-    def parts(self, path: Path, _: Sequence[str], size: int) -> Iterator[Part]:
-        """Whole lines, wherever the text was cut."""
-        total, blanks = path.stat().st_size, 0
-        with open_text(path) as (file, reader):
-            header = read_header(reader, path)
-            while text := file.read(size) + file.readline():
-                columns = plain_columns(text, reader, len(header)) or careful_columns(text, reader, len(header), path)
-                if len(header) == 1:
-                    # Blank lines at the end of a file are none; whether it is the end shows later.
-                    cells = [""] * blanks + list(columns[0])
-                    blanks = next((place for place, cell in enumerate(reversed(cells)) if cell), len(cells))
-                    columns = [cells[: len(cells) - blanks]]
-                yield Raw(dict(zip(header, columns, strict=True))), min(file.buffer.tell(), total), total
+    def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
+        """Cells as they are written."""
+        with open_text(path) as text:
+            for rows in text.batches(names, size):
+                yield Block(rows, text.done, text.total, text.note)
 
     def size_in_memory(self, path: Path) -> int:
-        """As in the file."""
-        return path.stat().st_size
-
-
-def plain_columns(text: str, reader: Records, n_columns: int) -> list[Sequence[str]] | None:
-    """The columns of lines that can be cut at their separators, which is soon done; nothing if some cannot."""
-    text = text.replace("\r\n", "\n")
-    if '"' in text or "\r" in text:
-        return None
-    lines = text.removesuffix("\n").split("\n")
-    n_separators = n_columns - 1
-    if max(map(len, lines)) > csv.field_size_limit() or any(
-        line.count(reader.delimiter) != n_separators for line in lines
-    ):
-        return None
-    reader.lines += len(lines)
-    cells = reader.delimiter.join(lines).split(reader.delimiter)
-    return [cells[place::n_columns] for place in range(n_columns)]
-
-
-def careful_columns(text: str, reader: Records, n_columns: int, path: Path) -> list[Sequence[str]]:
-    """The columns of all that CSV can be."""
-    records = []
-    for record in reader.records(text):
-        if len(record) != n_columns and record:
-            raise BadRows(
-                f"{path.name}, line {reader.lines}: there are {len(record)} values, but {n_columns} columns; "
-                "put texts with the separator in them into quotation marks."
-            )
-        # A blank line is none; but with a single column it is a missing value.
-        if record or n_columns == 1:
-            records.append(record or [""])
-    return list(zip(*records, strict=True)) or [()] * n_columns
-
-
-# --- Parquet ---
-
-
-@contextmanager
-def open_parquet(path: Path) -> Iterator[Any]:
-    """Parquet, with the extra that can read it."""
-    try:
-        # Not everybody has it.
-        from pyarrow import ArrowException, parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise BadRows("To read Parquet, install goldfc[parquet], or save the table as CSV.") from error
-    try:
-        # Through a buffer: otherwise a row group, which may be the whole file, is read at once.
-        with parquet.ParquetFile(path, buffer_size=2**20, pre_buffer=False) as file:
-            yield file
-    except (ArrowException, OSError) as error:
-        raise BadRows(f"{path.name} cannot be read as Parquet: {error}.") from error
+        """As in the file, unpacked."""
+        return path.stat().st_size * (PACKED_BY if path.suffix.lower() in PACKED else 1)
 
 
 class Parquet:
@@ -254,46 +133,166 @@ class Parquet:
 
     def names(self, path: Path) -> list[str]:
         """What the schema says."""
-        with open_parquet(path) as file:
+        with self.open(path) as file:
             return list(file.schema_arrow.names)
 
-    def parts(self, path: Path, names: Sequence[str], size: int) -> Iterator[Part]:
-        """Record batches, of the named columns."""
-        with open_parquet(path) as file:
-            done, total = 0, file.metadata.num_rows
-            for batch in file.iter_batches(max(1, size // max(1, len(names))), columns=names, use_threads=False):
-                done += batch.num_rows
-                yield Raw({name: values_of(batch.column(name)) for name in names}), done, total
+    def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
+        """Some rows of a row group."""
+        done = 0
+        with self.open(path) as file:
+            for rows in file.iter_batches(max(1, size // len(names)), columns=names, use_threads=False):
+                done += rows.num_rows
+                yield Block(plain(rows.select(names)), done, file.metadata.num_rows)
 
     def size_in_memory(self, path: Path) -> int:
         """Eight bytes a number."""
-        with open_parquet(path) as file:
+        with self.open(path) as file:
             return int(8 * file.metadata.num_rows * file.metadata.num_columns)
 
+    @staticmethod
+    @contextmanager
+    def open(path: Path) -> Iterator[Any]:
+        """A file, or the sentence on what is none."""
+        try:
+            # Through a buffer: otherwise a row group, which may be the whole file, is read at once.
+            with parquet.ParquetFile(path, buffer_size=2**20, pre_buffer=False) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            raise BadRows(f"{path.name} cannot be read as Parquet: {error}.") from error
 
-def values_of(column: Any) -> Values:
-    """Whole and floating numbers without gaps as an array, which is soon done; everything else as Python has it."""
-    from pyarrow import types  # noqa: PLC0415 (as above)
 
-    plain = types.is_integer(column.type) or types.is_float32(column.type) or types.is_float64(column.type)
-    values: Values = column.to_numpy() if plain and not column.null_count else column.to_pylist()
-    return values
-
-
-# --- all of them ---
-
-
-class Workbook(Text):
-    """What a spreadsheet keeps."""
+class Arrow:
+    """Arrow's own files, which are also called Feather."""
 
     def names(self, path: Path) -> list[str]:
-        """Refused."""
-        raise BadRows(f"{path.name} is a workbook; save the sheet as CSV (UTF-8), and use that.")
+        """What the schema says."""
+        with self.open(path) as file:
+            return list(file.schema.names)
+
+    def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
+        """Some rows of a record batch."""
+        with self.open(path) as file:
+            for number in range(file.num_record_batches):
+                rows, step = plain(file.get_batch(number).select(names)), max(1, size // len(names))
+                for start in range(0, rows.num_rows, step):
+                    yield Block(rows.slice(start, step), number + 1, file.num_record_batches)
+
+    def size_in_memory(self, path: Path) -> int:
+        """As in the file."""
+        return path.stat().st_size
+
+    @staticmethod
+    @contextmanager
+    def open(path: Path) -> Iterator[Any]:
+        """A file, or the sentence on what is none."""
+        try:
+            with pa.memory_map(str(path)) as source, ipc.open_file(source) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            raise BadRows(f"{path.name} cannot be read as Arrow (Feather): {error}.") from error
+
+
+def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same without dictionaries."""
+    columns = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in rows.columns]
+    return pa.record_batch(columns, names=rows.schema.names)
+
+
+class Workbook:
+    """The one sheet of a workbook that has rows: Excel or OpenDocument."""
+
+    def names(self, path: Path) -> list[str]:
+        """The first row."""
+        return self.cells(path)[0]
+
+    def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
+        """Cells as text, the way a CSV file has them."""
+        header, *rows = self.cells(path)
+        places, step = [header.index(name) for name in names], max(1, size // len(names))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            columns = [pa.array([row[place] for row in some], pa.string()) for place in places]
+            yield Block(pa.record_batch(columns, names=names), start + len(some), len(rows))
+
+    def size_in_memory(self, path: Path) -> int:
+        """As it is unpacked."""
+        return PACKED_BY * path.stat().st_size
+
+    @staticmethod
+    def cells(path: Path) -> list[list[str]]:
+        """All rows that are not empty, the header first, without columns that nobody named."""
+        try:
+            # Not everybody has it.
+            from python_calamine import CalamineError, CalamineWorkbook  # noqa: PLC0415
+        except ImportError as error:
+            raise BadRows(
+                f"{path.name} is a workbook; to read it, install goldfc[excel], or save the sheet as CSV (UTF-8)."
+            ) from error
+        try:
+            with CalamineWorkbook.from_path(path) as book:
+                sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+        except (CalamineError, OSError) as error:
+            raise BadRows(f"{path.name} cannot be read as a workbook: {error}.") from error
+        filled = [name for name, rows in sheets.items() if rows]
+        if len(filled) != 1:
+            raise BadRows(
+                f"{path.name} has {len(filled)} sheets with rows ({', '.join(map(repr, filled))}); keep the one with "
+                "the table, or save it as CSV (UTF-8)."
+            )
+        rows = [texts for row in sheets[filled[0]] if any(texts := [as_text(cell) for cell in row])]
+        named = [place for place, name in enumerate(rows[0]) if name or any(row[place] for row in rows)]
+        return [[row[place] for place in named] for row in rows]
+
+
+def as_text(cell: object) -> str:
+    """A cell of a workbook as it would be written."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)  # a workbook knows no whole numbers
+    return str(cell).strip()
+
+
+class Folder:
+    """All tables in a folder, by their names, as one; each has the same columns, in any order."""
+
+    def names(self, path: Path) -> list[str]:
+        """Those of the first, if the others have them as well."""
+        first, *others = self.files(path)
+        names = column_names(first)
+        for other in others:
+            if odd := set(names) ^ set(column_names(other)):
+                raise BadRows(
+                    f"{path.name}: {first.name} and {other.name} do not have the same columns: only one has "
+                    f"{min(odd)!r}; leave tables of one kind in the folder."
+                )
+        return names
+
+    def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
+        """One file after the other."""
+        files, done, total = self.files(path), 0, self.size_in_memory(path)
+        for file in files:
+            share = size_in_memory(file)
+            for block in blocks_in(file, names, size):
+                where = Where(block.first, file.name)
+                yield replace(block, done=done + share * block.done // max(1, block.total), total=total, where=where)
+            done += share
+
+    def size_in_memory(self, path: Path) -> int:
+        """All of them."""
+        return sum(map(size_in_memory, self.files(path)))
+
+    @staticmethod
+    def files(path: Path) -> list[Path]:
+        """Those that can be read."""
+        found = sorted(one for one in path.iterdir() if one.suffix.lower() in READERS and one.name[0] != ".")
+        if not found:
+            raise BadRows(f"There is no table in the folder {path.name}.")
+        return found
 
 
 # Who adds a file format adds it here.
 READERS: dict[str, Reader] = {
-    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), Text()),
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", *PACKED), Text()),
     **dict.fromkeys((".parquet", ".pq"), Parquet()),
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), Workbook()),
+    **dict.fromkeys((".arrow", ".feather"), Arrow()),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), Workbook()),
 }

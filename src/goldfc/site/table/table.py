@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
@@ -15,7 +16,7 @@ from goldfc.message.columns import Column
 from goldfc.site.digests import count_twins
 from goldfc.site.table.cells import People, check_names, encoded, numbered, person_digests, refuse_no_rows
 from goldfc.site.table.notes import Seen
-from goldfc.site.table.readers import Block, Raw, blocks_in, column_names, listed, size_in_memory
+from goldfc.site.table.readers import Block, blocks_in, column_names, size_in_memory
 from goldfc.site.table.scratch import OnDisk, Scratch, Stored
 
 # Larger files are worked on from the disk.
@@ -35,12 +36,9 @@ class Marks(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as numbers; those that miss a value may have been left out. What is on the disk is there while it is open.
+    """Rows as numbers, in memory, or on the disk as long as the table is open."""
 
-    A row is at the same place in memory and on the disk, and so are the sentences on it.
-    """
-
-    rows: RowSource
+    rows: RowSource  # without those that are left out
     missing: Marks  # of all rows of the file: not 0 if it was left out because it misses a value
     ids: Callable[[], Iterator[tuple[str, ...]]]  # of all rows, some at a time: what the id column says, or numbers
     notes: tuple[str, ...]  # what the user should know
@@ -76,14 +74,14 @@ class Rules:
         """Of every row of a block that is not left out, a digest of what the column calls it; none without a column."""
         if column is None:
             return np.empty(0, dtype=np.uint64)
-        strict = column == self.person_column
-        return person_digests(block.raw, column, np.flatnonzero(~missing), strict=strict, first=block.first)
+        names = block.rows.column(column)
+        return person_digests(names, column, ~missing, strict=column == self.person_column, where=block.where)
 
 
-def as_table(raw: Raw, columns: Sequence[Column], **settings: Any) -> Table:
+def as_table(rows: pa.RecordBatch, columns: Sequence[Column], **settings: Any) -> Table:
     """A table that is in memory; the settings are those of `open_table`."""
     rules = Rules(tuple(columns), **settings)
-    return read_table(list(raw.columns), lambda _: iter([Block(raw, 0, 1, 1)]), rules, Memory())
+    return read_table(rows.schema.names, lambda _: [Block(rows, 1, 1)], rules, Memory())
 
 
 @contextmanager
@@ -110,14 +108,15 @@ def read_table(
     """All blocks, one after the other; where several values are wrong, one in the first block that has any is named."""
     check_names(names, [column.name for column in rules.columns], rules.id_column, rules.person_column)
     seen, whose, ids = Seen(rules.columns), list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
+    said = list[str]()
     for block in blocks(rules.needed):
-        part = encoded(block.raw, rules.columns, drop=rules.drop, first=block.first)
-        if not block.first:
-            store.check_room(block, part.rows.nbytes)
+        part = encoded(block.rows, rules.columns, drop=rules.drop, where=block.where)
         whose.append(rules.digests(block, rules.whose, part.missing))
         ids.append(rules.digests(block, rules.id_column if rules.person_column else None, part.missing))
         seen.add(part.rows, part.missing, part.numbers)
+        store.check_room(block, part.rows.nbytes)
         store.append(part.rows, part.missing)
+        said.append(block.note)
         if on_progress is not None:
             on_progress(block.done, block.total)
     refuse_no_rows(seen.rows)
@@ -125,14 +124,14 @@ def read_table(
     persons = None if rules.whose is None else numbered(np.concatenate(whose))
     named = np.concatenate(ids) if rules.person_column else np.concatenate(whose)
     notes = seen.notes(names, rules.id_column, ids_twice=len(np.unique(named)) < len(named), twins=count_twins(rows))
-    return Table(rows, missing, lambda: ids_in(blocks, rules), tuple(notes), persons)
+    return Table(rows, missing, lambda: ids_in(blocks, rules), (*filter(None, dict.fromkeys(said)), *notes), persons)
 
 
 def ids_in(blocks: Callable[[Sequence[str]], Iterable[Block]], rules: Rules) -> Iterator[tuple[str, ...]]:
     """What tells rows apart, block by block."""
     for block in blocks([rules.id_column or rules.columns[0].name]):
-        numbers = range(block.first + 1, block.first + block.raw.n_rows + 1)
-        yield tuple(map(str, listed(block.raw.columns[rules.id_column]) if rules.id_column else numbers))
+        numbers = range(block.first + 1, block.first + block.rows.num_rows + 1)
+        yield tuple(map(str, block.rows.column(rules.id_column).to_pylist() if rules.id_column else numbers))
 
 
 # --- where rows go ---
@@ -142,7 +141,7 @@ class Store(Protocol):
     """Where rows go while a file is read, and where they are afterwards."""
 
     def check_room(self, block: Block, n_bytes: int) -> None:
-        """Refuse, by its first block, a table that would not fit."""
+        """Refuse a table that would not fit, by what there is of it so far."""
 
     def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
         """Some more."""
@@ -194,10 +193,11 @@ class Disk(AbstractContextManager["Disk"]):
         self.open.close()
 
     def check_room(self, block: Block, n_bytes: int) -> None:
-        """Refuse, by its first block, a table that would not fit on the disk."""
-        share = block.total / max(1, block.done)
-        digests = n_bytes * DIGEST_BYTES // 8
-        self.numbers.check_room(int(share * (n_bytes + digests + block.raw.n_rows * KEPT_BYTES)))
+        """Refuse a table that would not fit on the disk; the reader may be some blocks ahead, so not only once."""
+        written = self.numbers.size
+        so_far, n_rows = written + n_bytes, block.first + block.rows.num_rows
+        whole = (so_far + so_far * DIGEST_BYTES // 8 + n_rows * KEPT_BYTES) * block.total // max(1, block.done)
+        self.numbers.check_room(whole - written)
 
     def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
         """Some more."""

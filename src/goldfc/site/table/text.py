@@ -1,0 +1,207 @@
+"""Tables in text: CSV with any separator, packed or not, in the encodings that people have, read by pyarrow."""
+
+import codecs
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from io import BufferedReader, RawIOBase, StringIO, TextIOWrapper
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from goldfc.errors import BadRows
+
+PACKED = (".gz", ".zst", ".bz2", ".lz4", ".zip")
+# What packed files begin with, whatever they are called.
+MAGIC = {b"\x1f\x8b": "gzip", b"(\xb5/\xfd": "zstd", b"BZh": "bz2", b"\x04\x22M\x18": "lz4", b"PK\x03\x04": "zip"}
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+SEPARATORS = (",", ";", "\t", "|")
+# So many bytes are decoded at a time.
+CHUNK = 2**20
+
+
+class Lines(RawIOBase):
+    """A text as UTF-8, whichever encoding it is written in, and what was seen of it on the way.
+
+    Until something is not ASCII it may be UTF-8 or cp1252; from there on it is UTF-8 if it can be.
+    """
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.file, self.name = file, name
+        self.encoding = ""
+        self.quotes, self.strays = 0, False
+        self.rest = self.first = self.decoded().lstrip(b"\r\n")
+        header = re.split(rb"[\r\n]", self.first, maxsplit=1)[0].decode()
+        self.separator = "\t" if re.search(r"\.(tsv|tab)\b", name) else max(SEPARATORS, key=header.count)
+        # A quotation mark in the middle of a value; doubled, it would be part of it.
+        self.stray = re.compile(f'"(?<=[^{self.separator}"\r\n]")(?=[^{self.separator}"\r\n])'.encode())
+        self.look_at(self.first)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, into: Any) -> int:
+        """Some more of it."""
+        if not self.rest:
+            self.rest = self.decoded()
+            self.look_at(self.rest)
+        count = min(len(into), len(self.rest))
+        into[:count], self.rest = self.rest[:count], self.rest[count:]
+        return count
+
+    def look_at(self, chunk: bytes) -> None:
+        """Count quotation marks."""
+        if count := chunk.count(b'"'):
+            self.quotes += count
+            self.strays = self.strays or self.stray.search(chunk) is not None
+
+    def decoded(self) -> bytes:
+        """The next lines, whole; the last one ends, too."""
+        chunk = self.file.read(CHUNK)
+        if not chunk:
+            return b""
+        chunk += self.file.readline() or b"\n"
+        if not self.encoding and chunk.isascii() and b"\0" not in chunk:
+            return chunk
+        if not self.encoding:
+            self.encoding = encoding_of(chunk, self.name)
+            self.decoder = codecs.getincrementaldecoder(self.encoding)()
+        try:
+            return self.decoder.decode(chunk).encode()
+        except UnicodeDecodeError as error:
+            raise BadRows(
+                f"{self.name} is not written in UTF-8, nor in UTF-16 or cp1252 (Windows) as a whole ({error.reason}); "
+                "save it as CSV (UTF-8)."
+            ) from error
+
+
+def encoding_of(chunk: bytes, name: str) -> str:
+    """Which encoding lines are in that are not ASCII."""
+    if chunk[:2] in UTF_16:
+        return "utf-16"
+    if b"\0" in chunk:
+        raise BadRows(f"{name} holds no text; save the table as CSV (UTF-8) or as Parquet.")
+    try:
+        chunk.decode()
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+class TextTable:
+    """An open table."""
+
+    def __init__(self, path: Path, raw: IO[bytes], lines: Lines) -> None:
+        self.path, self.raw, self.lines = path, raw, lines
+        self.total = path.stat().st_size
+        header = next(csv.reader(StringIO(lines.first.decode("utf-8-sig"), newline=""), delimiter=lines.separator), [])
+        self.names = [name.strip() for name in header]
+        if not any(self.names):
+            raise BadRows(f"{path.name} is empty; it needs a header line with the names of the columns.")
+
+    @property
+    def done(self) -> int:
+        """How much of the file is read."""
+        return min(self.raw.tell(), self.total)
+
+    @property
+    def note(self) -> str:
+        """What the user should know."""
+        if self.lines.encoding != "cp1252":
+            return ""
+        return f"{self.path.name} is not written in UTF-8; it is read as cp1252 (Windows, Western Europe)."
+
+    def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Cells as they are written."""
+        single = len(self.names) == 1
+        try:
+            reader = arrow_csv.open_csv(
+                BufferedReader(self.lines, CHUNK),
+                arrow_csv.ReadOptions(block_size=size, column_names=self.names, skip_rows_after_names=1),
+                # In a single column, a blank line is a missing value.
+                arrow_csv.ParseOptions(
+                    delimiter=self.lines.separator, newlines_in_values=True, ignore_empty_lines=not single
+                ),
+                arrow_csv.ConvertOptions(
+                    check_utf8=False,
+                    column_types=dict.fromkeys(self.names, pa.string()),
+                    strings_can_be_null=False,
+                    include_columns=names,
+                ),
+            )
+            looked = False
+            for rows in without_last_blanks(reader) if single else reader:
+                if self.lines.strays and not looked:
+                    check_lines(self.path)
+                    looked = True
+                yield rows
+        except pa.ArrowInvalid as error:
+            check_lines(self.path)
+            raise BadRows(f"{self.path.name} cannot be read as a table: {error}.") from error
+        if self.lines.quotes % 2 and not looked:
+            # The last value may have swallowed lines.
+            check_lines(self.path)
+
+
+def without_last_blanks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A single column, without the blank lines at its end; whether it is the end shows later."""
+    blanks = 0
+    for rows in batches:
+        values = [""] * blanks + rows.column(0).to_pylist()
+        blanks = next((place for place, value in enumerate(reversed(values)) if value), len(values))
+        yield pa.record_batch([pa.array(values[: len(values) - blanks], pa.string())], names=rows.schema.names)
+
+
+def check_lines(path: Path) -> None:
+    """Refuse a text that is no table with the number of the line, found by Python's own reader, which is strict."""
+    with open_text(path) as text:
+        lines = TextIOWrapper(BufferedReader(text.lines), encoding="utf-8", newline="")
+        reader = csv.reader(lines, delimiter=text.lines.separator, strict=True)
+        try:
+            for record in reader:
+                if record and len(record) != len(text.names):
+                    raise BadRows(
+                        f"{path.name}, line {reader.line_num}: there are {len(record)} values, but {len(text.names)} "
+                        "columns; put texts with the separator in them into quotation marks."
+                    )
+        except csv.Error as error:
+            raise BadRows(f"{path.name} cannot be read as a table: line {reader.line_num}: {error}.") from error
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextTable]:
+    """A table from its beginning."""
+    with ExitStack() as stack:
+        raw = stack.enter_context(path.open("rb"))
+        try:
+            file = stack.enter_context(unpacked(raw, path.name))
+            yield TextTable(path, raw, Lines(file, path.name))
+        except (BadZipFile, pa.ArrowException, OSError) as error:
+            raise BadRows(f"{path.name} cannot be unpacked: {error}; unpack it by other means.") from error
+
+
+def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
+    """What is in a file, if it is packed."""
+    head = raw.read(4)
+    raw.seek(0)
+    packed = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
+    if packed is None:
+        return raw
+    if packed == "zip":
+        return in_zip(ZipFile(raw), name)
+    return BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), packed), CHUNK)
+
+
+def in_zip(archive: ZipFile, name: str) -> IO[bytes]:
+    """The one file in an archive."""
+    found = [one for one in archive.namelist() if not one.endswith("/") and not one.startswith("__MACOSX/")]
+    if "[Content_Types].xml" in found:
+        raise BadRows(f"{name} is a workbook under another name; call it .xlsx, or save the sheet as CSV (UTF-8).")
+    if len(found) != 1:
+        raise BadRows(f"{name} holds {len(found)} files; unpack it, and name the table or a folder of tables.")
+    return archive.open(found[0])
