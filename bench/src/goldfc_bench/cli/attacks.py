@@ -18,7 +18,7 @@ from goldfc_bench.cli.shared import JOBS_OPTION, command_line, main
     help="Sites of every table and size; more of small ones.",
 )
 @click.option("--table", "names", multiple=True, help="One of the tables, such as 'digits'; all if not given.")
-@click.option("--quick", is_flag=True, help="Two tables (unless you name others), two sizes, few targets, no price.")
+@click.option("--quick", is_flag=True, help="Two tables (unless you name others), one size, few targets, no price.")
 @click.option("--fresh", is_flag=True, help="Forget the rows that are there; without it, only missing ones are made.")
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for attacks/README.md and attacks/rows.jsonl.")
@@ -35,7 +35,7 @@ def attacks_command(
     from goldfc_bench.experiments import TEN
     from goldfc_bench.families import FAMILIES
 
-    names, sizes, targets = (names or ("digits", "wine"), (20, 100), 1) if quick else (names, SIZES, targets)
+    names, sizes, targets = (names or ("digits", "wine"), (40,), 1) if quick else (names, SIZES, targets)
     work = all_work(sizes, names)
     with TemporaryDirectory() as scratch, progress_bar("attacks", len(work)) as bar:
         file = file_of_rows((out / "attacks" if out else Path(scratch)) / "rows.jsonl")
