@@ -222,15 +222,20 @@ def is_missing(value: Any) -> bool:
 
 def to_numbers(values: pa.Array) -> FloatArray:
     """Numbers, or not a number where there is none: those that Python reads in a text, to the last bit."""
-    if pa.types.is_string(values.type):
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         trimmed = pc.utf8_trim_whitespace(values)
         numbers = as_floats(trimmed)
         if numbers is None:
-            gaps = pc.is_in(pc.utf8_lower(trimmed), pa.array(MISSING))
-            numbers = as_floats(pc.if_else(gaps, pa.scalar(None, pa.string()), trimmed))
+            gaps = pc.is_in(pc.utf8_lower(trimmed), pa.array(MISSING, values.type))
+            numbers = as_floats(pc.if_else(gaps, pa.scalar(None, values.type), trimmed))
     else:
-        numbers = as_floats(values) if pa.types.is_primitive(values.type) else None
+        numbers = as_floats(values) if has_numbers(values.type) else None
     return by_value(to_number, values, float) if numbers is None else numbers
+
+
+def has_numbers(kind: pa.DataType) -> bool:
+    """Whether values are numbers or booleans; days and times, which Arrow would count, are not."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def as_floats(values: pa.Array) -> FloatArray | None:
