@@ -13,16 +13,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from goldfc._encoding import Encoding, encoding_of, is_missing_value
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
-from goldfc.learning.paper.competition import Learning
 from goldfc.message.levels import with_fewest
 from goldfc.message.model import Model
 from goldfc.message.task import Part, Scaling, Task, rows_each
 from goldfc.randomness import generator, site_generator
 from goldfc.server.fusions import check_n_clusters
-from goldfc.server.gold import Gold
 from goldfc.server.one_shot import OneShot
 from goldfc.server.round import Round, run_round
-from goldfc.site.gold import Blocks, GoldSite
 from goldfc.site.label import distances, is_far, predict, predict_proba
 from goldfc.site.participant import Site
 from goldfc.transport.local import LocalPort
@@ -222,7 +219,8 @@ class GOLD(_Federated):
 
     Every site finds many small clusters in its own rows by competition (FCPL) and sends their centroids, once. The
     server lets these compete again (MCPL), which gives partitions at several granularities, and fuses them (REMC). A
-    row has the label of its micro-cluster. Features count as they are given: scale them beforehand.
+    row has the label of its micro-cluster. Features count as they are given: scale them beforehand. It needs the extra
+    goldfc[paper].
 
     Parameters
     ----------
@@ -298,6 +296,11 @@ class GOLD(_Federated):
 
         `y` is ignored.
         """
+        # Not every installation has a compiler, and nobody else should wait for it.
+        from goldfc.learning.paper.competition import Learning  # noqa: PLC0415
+        from goldfc.server.gold import Gold  # noqa: PLC0415
+        from goldfc.site.gold import Blocks, GoldSite  # noqa: PLC0415
+
         if self.n_clusters is None:
             raise BadSettings("n_clusters must be a whole number from 1 on; OneShotClustering proposes one.")
         check_n_clusters(self.n_clusters)

@@ -1,5 +1,6 @@
 """The demo."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,9 +66,13 @@ def demo_sentences(result: "Demo") -> Iterator[str]:
     yield f"What kind? [bold]{result.model.kind}[/]: {result.model.why}."
     yield (
         "There are ten digits, but one that is written in two ways may be two clusters. Told ten, OneShot has an ARI "
-        f"of {ari_text(result.scores.told)} instead of {ari_text(result.scores.together)}; GOLD, the paper's method, "
-        f"told ten, {ari_text(result.scores.paper)}. (Alone and pooled are k-means, told ten.)"
+        f"of {ari_text(result.scores.told)} instead of {ari_text(result.scores.together)}. (Alone and pooled are "
+        "k-means, told ten.)"
     )
+    if math.isnan(result.scores.paper):
+        yield "GOLD, the paper's method, is not compared: it needs goldfc[paper]."
+    else:
+        yield f"GOLD, the paper's method, told ten, has {ari_text(result.scores.paper)}."
     yield f"The server got {result.traffic.bytes_up / 1000:.0f} kB, one message from each of {len(result.sites)} sites."
 
 

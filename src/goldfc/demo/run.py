@@ -17,11 +17,8 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.demo.data import Dataset, Split, bundled, gather, scaled_columns, sites_of
 from goldfc.demo.degree import non_icd_degree
 from goldfc.demo.split import simulate_split
-from goldfc.learning.paper.competition import Learning
 from goldfc.learning.proposal import Proposal
 from goldfc.randomness import generator
-from goldfc.server.gold import Gold
-from goldfc.site.gold import GoldSite
 from goldfc.site.label import predict
 from goldfc.transport.local import Traffic
 
@@ -33,7 +30,10 @@ UNSURE = 0.6
 
 @dataclass(frozen=True)
 class Scores:
-    """The ARI of the same rows, labelled in five ways; nan where there is a single class, nothing to tell apart."""
+    """The ARI of the same rows, labelled in five ways.
+
+    It is nan where there is a single class, nothing to tell apart, and for a method that is not installed.
+    """
 
     alone: float  # k-means at every site by itself, told the number of classes
     together: float  # OneShot, with as many clusters as it proposes
@@ -124,7 +124,7 @@ def run_demo(seed: int, n_jobs: int | None = None, on_answer: Callable[[str], No
     result = run_round(port, None, OneShot(), generator(seed, "server"))
     summaries = {summary.site: summary for summary in result.summaries}
     together, certainty = gather(sites, split), certainty_of_rows(sites, split)
-    labellings = {
+    labellings: dict[str, IntArray | None] = {
         "alone": label_alone(split, dataset.n_clusters, seed),
         "together": together,
         "told": label_if_told(result.summaries, split, dataset.n_clusters, seed),
@@ -175,8 +175,14 @@ def label_if_told(summaries: Sequence[Summary], split: Split, n_clusters: int, s
     return predict(fuse(summaries, n_clusters, OneShot(), generator(seed, "server")), split.X)
 
 
-def label_as_the_paper(split: Split, n_clusters: int, seed: int) -> IntArray:
-    """GOLD, the paper's method: competition at both ends, and centroids alone."""
+def label_as_the_paper(split: Split, n_clusters: int, seed: int) -> IntArray | None:
+    """GOLD, the paper's method: competition at both ends, and centroids alone; None if goldfc[paper] is not there."""
+    try:
+        from goldfc.learning.paper.competition import Learning  # noqa: PLC0415
+        from goldfc.server.gold import Gold  # noqa: PLC0415
+        from goldfc.site.gold import GoldSite  # noqa: PLC0415
+    except ImportError:
+        return None
     sites = sites_of(GoldSite, split, seed)
     run_round(LocalPort(sites), n_clusters, Gold(Learning()), generator(seed, "server"))
     return gather(sites, split)
@@ -185,11 +191,14 @@ def label_as_the_paper(split: Split, n_clusters: int, seed: int) -> IntArray:
 # --- the judge ---
 
 
-def scores_of(truth: IntArray, labellings: Mapping[str, IntArray]) -> Scores:
+def scores_of(truth: IntArray, labellings: Mapping[str, IntArray | None]) -> Scores:
     """All ways to label, scored."""
     several = len(np.unique(truth)) > 1
     return Scores(
-        **{name: adjusted_rand_score(truth, labels) if several else math.nan for name, labels in labellings.items()}
+        **{
+            name: math.nan if labels is None or not several else adjusted_rand_score(truth, labels)
+            for name, labels in labellings.items()
+        }
     )
 
 
@@ -226,7 +235,7 @@ def result_of(
     model: Model,
     split: Split,
     traffic: Traffic,
-    labellings: Mapping[str, IntArray],
+    labellings: Mapping[str, IntArray | None],
 ) -> SiteResult:
     """One site, as the report shows it."""
     own = rows_of(site, split)
@@ -242,5 +251,5 @@ def result_of(
         clusters=np.bincount(site.labels, minlength=len(model.centroids)),
         bytes_up=sum(c.nbytes for c in traffic.crossings if c.upward and c.site == site.name),
         bytes_shape=0 if summary.shape is None else summary.shape.nbytes,
-        scores=scores_of(truth, {name: labels[own] for name, labels in labellings.items()}),
+        scores=scores_of(truth, {name: None if labels is None else labels[own] for name, labels in labellings.items()}),
     )

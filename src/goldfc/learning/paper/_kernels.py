@@ -9,8 +9,12 @@ anything keep their written order: the same rows give the same winners for every
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
-import numba
 import numpy as np
+
+try:
+    import numba
+except ImportError as error:
+    raise ImportError("GOLD, the paper's method, needs a compiler: install goldfc[paper].") from error
 
 from goldfc._types import FloatArray, IntArray
 
