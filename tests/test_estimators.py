@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import goldfc
 from goldfc import GOLD, Model, OneShot, OneShotClustering, Site
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadRows, BadSettings
+from goldfc.errors import BadMessage, BadRows, BadSettings
 from goldfc.learning.paper.competition import Learning, compete
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
@@ -454,7 +454,7 @@ def test_many_sites_take_seconds() -> None:
 def test_a_model_is_read_once_however_many_sites_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Model] = []
 
-    def noted(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
+    def noted(model: Model) -> Iterator[tuple[BadMessage, Callable[[], bool]]]:
         read.append(model)
         return rules_of(model)
 
