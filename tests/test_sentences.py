@@ -66,7 +66,7 @@ def sentence_in(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
-        return "".join(part.value if isinstance(part, ast.Constant) else "?" for part in node.values)
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "?" for part in node.values)
     return sentence_in(node.body) if isinstance(node, ast.IfExp) else "?"
 
 
