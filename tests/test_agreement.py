@@ -12,6 +12,7 @@ from goldfc.agreement import MOST_BYTES, parse_agreement, read_agreement
 from goldfc.errors import BadSettings
 from goldfc.message.columns import Column
 from goldfc.site.init import agreement_text
+from sentences import refused
 
 HEAD = 'federation = "wards"\n'
 COLUMN = '[[columns]]\nname = "age"\n'
@@ -76,7 +77,7 @@ def test_no_federation_file_takes_a_second_or_a_hundred_megabytes(tmp_path: Path
 def test_a_file_that_is_too_large_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "federation.toml"
     path.write_text(HEAD + "#" * MOST_BYTES + "\n" + COLUMN, encoding="utf-8")
-    with pytest.raises(BadSettings, match=rf"^federation.toml has more than {MOST_BYTES} bytes.* leave out remarks"):
+    with refused(BadSettings, "agreement-large", "federation.toml has", str(MOST_BYTES), "leave out comments"):
         read_agreement(path)
 
 
@@ -88,7 +89,7 @@ def test_dots_in_texts_and_remarks_make_no_key_longer() -> None:
 
 def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "federation.toml")
-    with pytest.raises(BadSettings, match="is no file"):
+    with refused(BadSettings, "agreement-missing"):
         read_agreement(tmp_path / "federation.toml")
 
 
@@ -104,17 +105,17 @@ def test_the_first_file_of_a_wide_table_can_be_read(count: int) -> None:
 )
 def test_sites_whose_names_look_alike_are_refused(one: str, other: str) -> None:
     text = HEAD + "".join(f'[[sites]]\nname = "{name}"\n' for name in ("x", one, other)) + COLUMN
-    with pytest.raises(BadSettings, match=f"sites '{one}' and '{other}' look alike; rename one of them"):
+    with refused(BadSettings, "alike", f"sites '{one}' and '{other}'"):
         parse_agreement(text, "it")
 
 
 def test_sites_that_are_there_twice_are_named() -> None:
-    with pytest.raises(BadSettings, match="site 'x' is there twice"):
+    with refused(BadSettings, "twice", "site 'x'"):
         parse_agreement(HEAD + '[[sites]]\nname = "x"\n' * 2 + COLUMN, "it")
 
 
 def test_columns_whose_names_look_alike_are_refused_and_units_are_not() -> None:
-    with pytest.raises(BadSettings, match=r"columns 'BMI' and '.*' look alike"):
+    with refused(BadSettings, "alike", "columns 'BMI'"):
         parse_agreement(HEAD + '[[columns]]\nname = "BMI"\n[[columns]]\nname = "\uff22\uff2d\uff29"\n', "it")
     text = HEAD + '[[columns]]\nname = "t (\u00b5s)"\nunit = "kg/m\u00b2"\n[[columns]]\nname = "T"\n'
     assert len(parse_agreement(text, "it").columns) == 2
@@ -126,12 +127,13 @@ def test_columns_whose_names_look_alike_are_refused_and_units_are_not() -> None:
 def test_texts_with_signs_that_cannot_be_seen_are_refused(sign: str) -> None:
     for line in (f'title = "a{sign}b"\n' + COLUMN, f'[[columns]]\nname = "a{sign}b"\n', f"federation = 'a{sign}b'\n"):
         text = line if line.startswith("federation") else HEAD + line
-        with pytest.raises(BadSettings, match=r"must be printable|signs that cannot be seen|must be letters") as told:
+        with pytest.raises(BadSettings) as told:
             parse_agreement(text, "it")
+        assert told.value.code in {"text-not-printable", "text-invisible", "name-not-plain"}
         assert re.fullmatch("[ -~]+", str(told.value))
 
 
 def test_a_text_has_one_way_to_be_written() -> None:
     assert parse_agreement(HEAD + '[[columns]]\nname = "taill\u00e9"\n', "it")
-    with pytest.raises(BadSettings, match="normal form C"):
+    with refused(BadSettings, "text-not-normal"):
         parse_agreement(HEAD + '[[columns]]\nname = "taille\u0301"\n', "it")

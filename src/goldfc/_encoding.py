@@ -45,8 +45,9 @@ class Encoding:
             codes = {level: float(code) for code, level in enumerate(levels)}
             if unknown := [value for value in values if value not in codes]:
                 raise BadRows(
-                    f"Column {number} holds {unknown[0]!r}, which is none of the {len(levels)} categories that were "
-                    "there in fit."
+                    f"Column {number} holds {unknown[0]!r}, which is not among the {len(levels)} categories that "
+                    "were there in fit.",
+                    "category-unknown",
                 )
             whole = np.array([codes[value] for value in values])
             if hasattr(coded, "columns"):
@@ -71,7 +72,10 @@ def encoding_of(X: ArrayLike, categorical: str | Collection[int | str]) -> Encod
     levels = {number: levels_of(table, number) for number in columns}
     named = [column_for(number, levels.get(number)) for number in range(table.shape[1])]
     if (n_features := sum(column.features for column in named)) > MOST_FEATURES:
-        raise BadRows(f"With a feature for every level X has {n_features}, and {MOST_FEATURES} are the limit.")
+        raise BadRows(
+            f"With a feature for every level X has {n_features}, and {MOST_FEATURES} is the limit; leave out columns.",
+            "too-many-features",
+        )
     return Encoding(levels, Terms(columns=tuple(named)))
 
 
@@ -89,10 +93,15 @@ def levels_of(table: Any, number: int) -> list[Any]:
     """The different values of a column, in an order that does not depend on that of the rows."""
     values = set(column_of(table, number))
     if any(map(is_missing_value, values)):
-        raise BadRows(f"Column {number} has missing values; fill or drop them, or make them a category of their own.")
+        raise BadRows(
+            f"Column {number} has missing values; fill or drop them, or make them a category of their own.",
+            "missing-values",
+        )
     if len(values) > MOST_CATEGORIES:
         raise BadRows(
-            f"Column {number} has {len(values)} categories, and {MOST_CATEGORIES} are the limit; a number, or a name?"
+            f"Column {number} has {len(values)} categories, and {MOST_CATEGORIES} is the limit; is it "
+            "a number, or a name?",
+            "too-many-categories",
         )
     return sorted(values, key=lambda value: (type(value).__name__, value))
 
@@ -117,7 +126,9 @@ def categorical_columns(X: Any, categorical: str | Collection[int | str]) -> lis
     names = list(getattr(X, "columns", []))
     if isinstance(categorical, str):
         if categorical != "auto":
-            raise BadSettings(f"categorical must be 'auto' or a list of columns, got {categorical!r}.")
+            raise BadSettings(
+                f"categorical must be 'auto' or a list of columns, got {categorical!r}.", "categorical-form"
+            )
         types = [str(kind) for kind in X.dtypes] if names else []
         return [number for number, kind in enumerate(types) if kind in CATEGORICAL_TYPES]
     if np.ndim(X) != 2:
@@ -129,11 +140,13 @@ def number_of(column: object, names: Sequence[object], width: int) -> int:
     """The number of a column that was named, or that was told by its number."""
     if isinstance(column, str):
         if column not in names:
-            raise BadSettings(f"categorical names a column {column!r}, and there is none in X.")
+            raise BadSettings(f"categorical names a column {column!r}, which X does not have.", "column-name-unknown")
         return names.index(column)
     if isinstance(column, bool | np.bool_) or not isinstance(column, numbers.Integral):
-        raise BadSettings(f"categorical must hold numbers or names of columns; it holds {column!r}.")
+        raise BadSettings(
+            f"categorical must hold numbers or names of columns; it holds {column!r}.", "categorical-names"
+        )
     number = int(column)
     if not 0 <= number < width:
-        raise BadSettings(f"categorical names column {number}, and X has {width} columns.")
+        raise BadSettings(f"categorical names column {number}, and X has {width} columns.", "column-number-unknown")
     return number

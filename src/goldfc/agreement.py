@@ -18,9 +18,10 @@ from goldfc.message.columns import (
     Strict,
     Terms,
     Text,
-    alike,
+    complaint_code,
     first_complaint,
     look_of_name,
+    refuse_alike,
     shown,
 )
 from goldfc.message.envelope import Context, PublicKey
@@ -74,10 +75,7 @@ class Server(Strict):
 
 def checked_key(key: str | None) -> str | None:
     """The key, if it is one."""
-    try:
-        return None if key is None else PublicKey(key).text
-    except BadSettings as error:
-        raise ValueError(str(error)) from error
+    return None if key is None else PublicKey(key).text
 
 
 def known_level(name: str) -> str:
@@ -109,24 +107,29 @@ class Agreement(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if pair := alike(self.names, look_of_name):
-            raise ValueError(
-                f"site {pair[1]!r} is there twice"
-                if pair[0] == pair[1]
-                else f"sites {pair[0]!r} and {pair[1]!r} look alike; rename one of them"
-            )
+        refuse_alike("site", self.names, look_of_name)
         if self.server.key and (without := [site.name for site in self.sites if site.key is None]):
-            raise ValueError(f"the server has a key, but site {without[0]!r} has none")
+            raise BadSettings(f"the server has a key, but site {without[0]!r} has none", "site-without-key")
         if self.server.key and not self.sites:
-            raise ValueError("the server has a key, but no site is listed; add a [[sites]] with name and key each")
+            raise BadSettings(
+                "the server has a key, but no site is listed; add [[sites]], each with name and key",
+                "key-without-sites",
+            )
         if self.deadline is not None and self.deadline.tzinfo is None:
-            raise ValueError("the deadline needs a time zone, such as 2027-01-31T18:00:00Z")
+            raise BadSettings("the deadline needs a time zone, such as 2027-01-31T18:00:00Z", "deadline-without-zone")
         if self.id_column in [column.name for column in self.columns]:
-            raise ValueError(f"column {self.id_column!r} tells rows apart, so it cannot be learned from")
+            raise BadSettings(
+                f"column {self.id_column!r} tells rows apart, so it cannot be learned from", "id-column-learned"
+            )
         if self.person_column in [column.name for column in self.columns]:
-            raise ValueError(f"column {self.person_column!r} says whose a row is, so it cannot be learned from")
+            raise BadSettings(
+                f"column {self.person_column!r} says whose a row is, so it cannot be learned from",
+                "person-column-learned",
+            )
         if self.scaling == "ranges" and (bare := [c.name for c in self.columns if c.kind == "number" and not c.range]):
-            raise ValueError(f"scaling by ranges needs a range for every column, and {bare[0]!r} has none")
+            raise BadSettings(
+                f"scaling by ranges needs a range for every column; {bare[0]!r} has none", "range-missing"
+            )
         _ = self.terms
         return self
 
@@ -164,7 +167,9 @@ class Agreement(Strict):
         """A site's public key."""
         key = next((one.key for one in self.sites if one.name == site), None)
         if key is None:
-            raise BadMessage(f"Site {site!r} is not among the sites of {FILE}, so its key is not known.")
+            raise BadMessage(
+                f"Site {site!r} is not among the sites of {FILE}, so its key is not known.", "site-key-unknown"
+            )
         return PublicKey(key)
 
     def read_summary(self, message: Message) -> Summary:
@@ -172,15 +177,20 @@ class Agreement(Strict):
         summary = Summary.from_message(message)
         who = f"The summary of site {summary.site!r}"
         if self.sites and summary.site not in self.names:
-            raise BadMessage(f"{who} is from nobody who is listed in {FILE}.")
+            raise BadMessage(f"{who} is from a site that is not listed in {FILE}.", "site-not-listed")
         if difference := self.terms.difference(summary.terms):
-            raise BadMessage(f"{who} does not fit {FILE}: {difference}; it must be made anew with the same file.")
+            raise BadMessage(
+                f"{who} does not fit {FILE}: {difference}; it must be made again with the same file.",
+                "summary-of-other-terms",
+            )
         if len(summary.centroids) > self.limits.most_micro_clusters:
             raise BadMessage(
-                f"{who} has {len(summary.centroids)} micro-clusters, and {self.limits.most_micro_clusters} are allowed."
+                f"{who} has {len(summary.centroids)} micro-clusters, and at most "
+                f"{self.limits.most_micro_clusters} are allowed.",
+                "too-many-micro-clusters",
             )
         if missing := self.level.missing_in(summary.level):
-            raise BadMessage(f"{who} has a lower privacy level than agreed: {missing}.")
+            raise BadMessage(f"{who} has a lower privacy level than agreed: {missing}.", "privacy-level-low")
         self._check_parts(summary, who)
         self._check_ranges(summary, who)
         return summary
@@ -192,19 +202,22 @@ class Agreement(Strict):
         }
         for part, told in wanted.items():
             if (getattr(summary, part) is not None) != told:
-                raise BadMessage(f"{who} must {'tell' if told else 'not tell'} its {part}, as agreed.")
+                raise BadMessage(
+                    f"{who} must {'tell' if told else 'not tell'} its {part}, as agreed.", "mass-not-as-agreed"
+                )
         # A site with few rows tells neither, and several micro-clusters only with moments.
         if summary.shape is not None and (not task.shape or "shape" in self.withhold):
-            raise BadMessage(f"{who} must not tell its shape, as agreed.")
+            raise BadMessage(f"{who} must not tell its shape, as agreed.", "shape-not-agreed")
         if summary.moments is not None and self.scaling != "pooled":
-            raise BadMessage(f"{who} must not tell its moments, as agreed.")
+            raise BadMessage(f"{who} must not tell its moments, as agreed.", "moments-not-agreed")
         if summary.moments is None and self.scaling == "pooled" and len(summary.centroids) > 1:
-            raise BadMessage(f"{who} must tell its moments, as agreed.")
+            raise BadMessage(f"{who} must tell its moments, as agreed.", "moments-missing")
         sizes = np.abs(summary.centroids).max(axis=0)
         if (sizes > LARGEST_TOLD).any() or ((sizes > 0.0) & (sizes < 1.0 / LARGEST_TOLD)).any():
             raise BadMessage(
                 f"{who} holds columns whose values are above {LARGEST_TOLD:g} or all below {1.0 / LARGEST_TOLD:g}; "
-                "use other units."
+                "use other units.",
+                "units",
             )
 
     def _check_ranges(self, summary: Summary, who: str) -> None:
@@ -216,43 +229,50 @@ class Agreement(Strict):
         if outside.any():
             row, feature = np.argwhere(outside)[0]
             raise BadMessage(
-                f"{who} has the value {points[row, feature]:g} in {self.terms.feature_names[feature]!r}, outside of "
-                f"the agreed range from {low[feature]:g} to {high[feature]:g}."
+                f"{who} has the value {points[row, feature]:g} in {self.terms.feature_names[feature]!r}, outside "
+                f"the agreed range from {low[feature]:g} to {high[feature]:g}.",
+                "outside-range",
             )
 
 
 def read_agreement(path: Path) -> Agreement:
-    """From its file, or a sentence that says which line to mend."""
+    """From its file, or a sentence that says which line to correct."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise BadSettings(f"{path} is no file; `goldfc init` writes one.")
+            raise BadSettings(f"{path} is not a file; give the file that was agreed on.", "agreement-missing")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise BadSettings(f"{path} cannot be read ({error.strerror}); `goldfc init` writes one.") from error
+        raise BadSettings(
+            f"{path} cannot be read ({error.strerror}); give the file that was agreed on.", "agreement-unreadable"
+        ) from error
     try:
         return parse_agreement(content.decode(), path.name)
     except UnicodeDecodeError as error:
-        raise BadSettings(f"{path.name} is not written in UTF-8; save it as UTF-8.") from error
+        raise BadSettings(f"{path.name} is not written in UTF-8; save it as UTF-8.", "not-utf-8") from error
 
 
 def parse_agreement(text: str, source: str) -> Agreement:
     """From its text, which may be a stranger's: what would take long to read is refused before it is read."""
     if len(text.encode()) > MOST_BYTES:
         raise BadSettings(
-            f"{source} has more than {MOST_BYTES} bytes, which are the limit; leave out remarks and lines that say "
-            "what is the default, or agree on fewer columns."
+            f"{source} has more than {MOST_BYTES} bytes, which is the limit; leave out comments and lines that say "
+            "what is the default, or agree on fewer columns.",
+            "agreement-large",
         )
     if LONG_KEY.search(NO_KEYS.sub("_", text)):
         raise BadSettings(
-            f"{source} is not as it should be: a key has more than {MOST_PARTS_OF_A_KEY} parts; no setting has."
+            f"{source} is not as it should be: a key has more than {MOST_PARTS_OF_A_KEY} parts, and no setting has.",
+            "key-of-many-parts",
         )
     try:
         return Agreement.model_validate(tomllib.loads(text))
     except ValidationError as error:
-        raise BadSettings(f"{source} is not as it should be: {first_complaint(error)}.") from error
+        raise BadSettings(
+            f"{source} is not as it should be: {first_complaint(error)}.", complaint_code(error, "settings-invalid")
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{source} is no valid TOML: {shown(str(error))[:300]}.") from error
+        raise BadSettings(f"{source} is not valid TOML: {shown(str(error))[:300]}.", "toml-invalid") from error
 
 
 def context_of(agreement: Agreement, site: str, to: str) -> Context:

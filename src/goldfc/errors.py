@@ -1,11 +1,11 @@
-"""Everything goldfc raises on purpose.
+"""Everything goldfc raises on purpose: a class to catch, a sentence to read, and a code that outlives the sentence.
 
 GoldError
 ├── TooFewMicroClusters   more clusters asked for than the uploaded centroids can tell apart (a ValueError)
 ├── BadSettings           a setting outside its range (a ValueError)
 ├── BadRows               rows that cannot be learned from: not a number, not finite, too large (a ValueError)
 ├── BadMessage            a message that does not fit the protocol or the other messages (a ValueError)
-├── TooFewSites         fewer sites than were agreed on have sent something
+├── TooFewSites           fewer sites than were agreed on have sent something
 └── AuditRefused          a message that would give away too much, and was not written
     └── PolicyRefused     what was agreed on is not what the site's own policy allows
 """
@@ -23,7 +23,15 @@ __all__ = [
 
 
 class GoldError(Exception):
-    """The root: catch this to catch whatever goldfc refuses to do."""
+    """The root: catch this to catch whatever goldfc refuses to do.
+
+    The sentence says the rule, the value and the remedy; `code` names the refusal, such as "key-twice".
+    """
+
+    def __init__(self, sentence: str = "", code: str = "") -> None:
+        """Keep the sentence where every exception has it."""
+        super().__init__(sentence)
+        self.code = code
 
 
 class TooFewMicroClusters(GoldError, ValueError):
@@ -52,3 +60,8 @@ class AuditRefused(GoldError):
 
 class PolicyRefused(AuditRefused):
     """What was agreed on is not what the site's own policy allows."""
+
+
+def code_of(error: BaseException | None, default: str) -> str:
+    """The code of an error that is told again with more words, if it has one."""
+    return getattr(error, "code", "") or default

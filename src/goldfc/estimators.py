@@ -176,7 +176,7 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
 
     def _scaling(self) -> Scaling:
         if self.scaling not in ("pooled", "given"):
-            raise BadSettings(f"scaling must be 'pooled' or 'given', got {self.scaling!r}.")
+            raise BadSettings(f"scaling must be 'pooled' or 'given', got {self.scaling!r}.", "scaling")
         return self.scaling  # type: ignore[return-value]
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> FloatArray:
@@ -302,7 +302,9 @@ class GOLD(_Federated):
         from goldfc.site.gold import Blocks, GoldSite  # noqa: PLC0415
 
         if self.n_clusters is None:
-            raise BadSettings("n_clusters must be a whole number from 1 on; OneShotClustering proposes one.")
+            raise BadSettings(
+                "n_clusters must be a whole number from 1 on; OneShotClustering proposes one.", "n-clusters"
+            )
         check_n_clusters(self.n_clusters)
         learning = Learning(self.learning_rate, self.initial_fraction, self.max_epochs)
         rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -330,14 +332,14 @@ class GOLD(_Federated):
 def check_smallest(smallest: int) -> None:
     """Refuse what is no number of rows."""
     if not (isinstance(smallest, numbers.Integral) and smallest >= 1):
-        raise BadSettings(f"smallest must be a whole number from 1 on, got {smallest!r}.")
+        raise BadSettings(f"smallest must be a whole number from 1 on, got {smallest!r}.", "whole-number")
 
 
 def check_withhold(withhold: object) -> None:
     """Refuse what no site could keep to itself."""
     parts = withhold if isinstance(withhold, Collection) else [None]
     if isinstance(parts, str) or any(part not in get_args(Part) for part in parts):
-        raise BadSettings(f"withhold must be a tuple of 'mass' and 'shape', or empty, got {withhold!r}.")
+        raise BadSettings(f"withhold must be a tuple of 'mass' and 'shape', or empty, got {withhold!r}.", "withhold")
 
 
 def warn_of_sites_as_y(y: object, groups: ArrayLike | None, n_rows: int) -> None:
@@ -357,14 +359,18 @@ def site_of_each_row(groups: ArrayLike | None, n_rows: int) -> np.ndarray[Any, A
         return np.zeros(n_rows, dtype="<U1")
     names = np.asarray(groups)
     if names.ndim != 1:
-        raise BadSettings(f"groups must be one site name per row, in one dimension; its shape is {names.shape}.")
+        raise BadSettings(
+            f"groups must be one site name per row, in one dimension; its shape is {names.shape}.", "groups-form"
+        )
     check_consistent_length(names, np.empty(n_rows))
     missing = [row for row, name in enumerate(names.tolist()) if is_missing_value(name)]
     if missing:
-        raise BadSettings(f"groups must name a site for every row; row {missing[0]} has none.")
+        raise BadSettings(f"groups must name a site for every row; row {missing[0]} has none.", "groups-missing")
     as_text = np.asarray(names.astype(str))
     if len(np.unique(as_text)) < len(set(names.tolist())):
-        raise BadSettings("groups has names that differ in kind only, such as 1 and '1'; give every site one name.")
+        raise BadSettings(
+            "groups has names that differ in type only, such as 1 and '1'; give every site one name.", "groups-alike"
+        )
     return as_text
 
 
@@ -387,5 +393,6 @@ def seed_from(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     raise BadSettings(
-        f"random_state must be a whole number from 0 on, a RandomState, a Generator or None, got {random_state!r}."
+        f"random_state must be a whole number from 0 on, a RandomState, a Generator or None, got {random_state!r}.",
+        "random-state",
     )

@@ -14,6 +14,7 @@ from goldfc import Model, label
 from goldfc.cli import main
 from goldfc.message.keyfile import LOCKED_PREFIX, VARIABLE
 from goldfc.message.wire import decode
+from sentences import has_sentence
 from sites import rows_of, write_policy
 
 HEADER = "id,age,pressure\n"
@@ -164,30 +165,33 @@ def test_sealed_from_end_to_end(here: Path) -> None:
     assert json.loads(CliRunner().invoke(main, ["inspect", "round/inbox/a.summary", "--json"]).output)["site"] == "a"
     code, output = run("collect", "round", "--wait", "-k", "3")
     assert code == 2
-    assert "name the server's private key with --key" in output
+    assert has_sentence(output, "server-key-missing")
+    assert "; name it with --key." in output
     code, output = run("collect", "round", "--wait", "-k", "3", "--key", "server.key")
     assert code == 0, output
     assert (here / "round" / "report.html").is_file()
     assert "Hand round/sealed/NAME.model to the site of that name." in output
     code, output = run("fuse", "round/accepted/a.summary", "round/accepted/b.summary", "-o", "other.model")
     assert code == 2
-    assert "use `goldfc collect FOLDER --key ...`" in output
+    assert has_sentence(output, "sealed-needs-collect")
     model = ("--model", "round/sealed/a.model", "-o", "labels.csv", "--id-column", "id")
     assert run("label", "a/a.csv", *model, "--key", "a.key")[0] == 0
     assert "a model: what every site" in run("inspect", "round/sealed/a.model", "--key", "a.key")[1]
     code, output = run("label", "a/a.csv", *model)
     assert code == 2
-    assert "is sealed: it takes federation.toml with the server's key, and --key" in output
+    assert has_sentence(output, "sealed-needs-key")
+    assert "; name it with --key." in output
     assert {(here / name).stat().st_mode & 0o777 for name in ("round/report.html", "labels.csv")} == {0o600}
     (here / "federation.toml").unlink()
     forged = ("--model", "round/global.model", "-o", "labels.csv", "--id-column", "id")
     code, output = run("label", "a/a.csv", *forged)
     assert code == 2
-    assert "Nobody signed this model, and messages of this site were sealed; name federation.toml" in output
+    assert has_sentence(output, "unsigned-after-sealed")
+    assert "; name it with --federation, or say --unsigned" in output
     (here / "federation.toml").write_text(re.sub(r"(?ms)^\[server\].*", "", text), encoding="utf-8")
     code, output = run("label", "a/a.csv", *forged)
     assert code == 2
-    assert "'wards' were sealed at this site, but federation.toml has no keys" in output
+    assert has_sentence(output, "keys-gone")
 
 
 def test_a_model_is_taken_without_a_federation_file_only_where_messages_were_made_without_keys(here: Path) -> None:
@@ -198,7 +202,8 @@ def test_a_model_is_taken_without_a_federation_file_only_where_messages_were_mad
     shutil.rmtree(here / "a" / ".goldfc")
     code, output = run("label", "a/a.csv", *words)
     assert code == 2
-    assert "name the file with --federation, or say --unsigned if you know where the model is from" in output
+    assert has_sentence(output, "unsigned-of-unknown")
+    assert "; name it with --federation, or say --unsigned if you know where the model is from." in output
     assert run("label", "a/a.csv", *words, "--unsigned")[0] == 0
 
 
@@ -212,7 +217,8 @@ def test_two_federation_files_that_differ_must_be_chosen_from(here: Path) -> Non
     )
     code, output = run(*words)
     assert code == 2
-    assert f"a/federation.toml and {here / 'federation.toml'} do not say the same; choose one with --feder" in output
+    assert has_sentence(output, "agreements-differ")
+    assert f"a/federation.toml and {here / 'federation.toml'} differ" in output
     for federation in ("federation.toml", "a/federation.toml"):
         assert run(*words, "--federation", federation)[0] == 0
 
@@ -223,7 +229,8 @@ def test_keygen_overwrites_neither_key(here: Path) -> None:
     for name, there in (("north", "north.pub"), ("south", "south.key")):
         code, output = run("keygen", name)
         assert code == 2
-        assert f"{there} is there already" in output
+        assert has_sentence(output, "key-exists")
+        assert there in output
     assert (here / "north.pub").read_text(encoding="utf-8") == "the old one\n"
     assert not (here / "north.key").exists()
     assert not (here / "south.pub").exists()
@@ -287,12 +294,12 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
         (
             ("fuse", "a/a.csv", "-o", "x.model"),
             3,
-            "a.csv: this is no goldfc message: it does not begin like one (`goldfc summarize` makes",
+            "a.csv: this is not a goldfc message: it does not begin like one; `goldfc summarize` makes one",
         ),
         (("label", "a/a.csv", "--model", "a", "-o", "x.csv"), 3, "it must be a plain file, not a link, a folder"),
         (("label", "a/a.csv", "--model", "no.model", "-o", "x.csv"), 2, "There is no file no.model; `goldfc fuse` or"),
         (("summarize", "a/a.csv", "-o", "a/a.csv"), 2, "a/a.csv is an input, and would be overwritten"),
-        (("summarize", "a/a.csv", "-o", "b/b.csv"), 2, "b/b.csv is there, and not of the kind that would be written"),
+        (("summarize", "a/a.csv", "-o", "b/b.csv"), 2, "b/b.csv exists, and is not of the kind that would be written"),
         (("summarize", "a/a.csv", "-o", "no/a.summary"), 2, "There is no folder no to write a.summary into"),
         (("summarize", "a/a.csv", "-o", "a"), 2, "a is a folder; name a file."),
         (("init", "--name", "wards"), 2, "Name a table, or the columns with --columns."),
@@ -303,7 +310,7 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
         ),
         (("init", "a/a.csv", "--name", "w", "--columns", "weight"), 2, "There is no column 'weight'"),
         (("keygen", "../me"), 2, "The name '../me' must be letters"),
-        (("collect", "a"), 2, "federation.toml cannot be read (No such file or directory); `goldfc init` writes one."),
+        (("collect", "a"), 2, "agreed on; `goldfc init` writes one."),
     ],
 )
 def test_every_wrong_step_ends_in_a_sentence_that_says_what_to_do(
@@ -394,7 +401,7 @@ def test_a_label_file_is_written_again_and_anything_else_is_not_written_over(her
     (here / "labels.csv").write_text("id,diagnosis\na0,flu\n", encoding="utf-8")
     code, output = run(*words)
     assert code == 2
-    assert "labels.csv is there, and not of the kind that would be written" in output
+    assert has_sentence(output, "output-of-other-kind")
 
 
 def test_an_existing_agreement_is_not_replaced_by_accident(here: Path) -> None:

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import pickle
-import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +25,7 @@ from goldfc.message.columns import UNNAMED, Column, Terms
 from goldfc.message.levels import with_fewest
 from goldfc.message.message import Message, canonical_json
 from goldfc.message.model import Prototypes
+from sentences import refused
 
 NAME = "ward-a.goldfc"
 TERMS = Terms(
@@ -79,10 +79,6 @@ MESSAGES = {
     "linked model": LINKED.to_message(),
 }
 BODIES = {kind: wire.encode(message) for kind, message in MESSAGES.items()}
-ONE_WAY = "not written in the one way that its content is written in"
-NO_MESSAGE = "this is no goldfc message: it does not begin like one"
-DISAGREE = "its arrays and its header disagree"
-NO_JSON = "its header is no valid JSON"
 
 all_kinds = pytest.mark.parametrize("kind", list(MESSAGES))
 Edit = Callable[[dict[str, Any]], object]
@@ -158,10 +154,10 @@ def read(path: Path) -> Summary | Model:
         return (Model if message.kind == "model" else Summary).from_message(message)
 
 
-def assert_refused(folder: Path, body: bytes, sentence: str) -> None:
+def assert_refused(folder: Path, body: bytes, what: str, *values: str) -> None:
     path = folder / NAME
     path.write_bytes(body)
-    with pytest.raises(BadMessage, match=sentence) as caught:
+    with refused(BadMessage, what, *values) as caught:
         read(path)
     said = str(caught.value)
     assert said.startswith(f"{NAME}: ")
@@ -226,16 +222,13 @@ def test_parts_that_a_site_withholds_are_not_there() -> None:
 
 
 def test_a_message_that_says_of_no_federation_where_it_belongs_does_not_cross() -> None:
-    with pytest.raises(BadMessage, match=r"terms: Field required"):
+    with refused(BadMessage, "header-invalid terms: Field required"):
         wire.decode(wire.encode(replace(SUMMARY, shape=None, terms=UNNAMED).to_message()))
 
 
 def test_nothing_is_written_that_would_be_too_large_to_be_read() -> None:
     huge = Message("summary", {"centroids": np.zeros((600, 4000))}, {"site": "a"})
-    with pytest.raises(
-        BadMessage,
-        match=r"would have 19200\d\d\d bytes and a header of \d+; 16777216 and 1048576 are the limits: fewer micro",
-    ):
+    with refused(BadMessage, "message-would-be-large", "19200", "16777216", "1048576"):
         wire.encode(huge)
 
 
@@ -268,21 +261,22 @@ WRITTEN_OTHERWISE = {
 
 @pytest.mark.parametrize("make", WRITTEN_OTHERWISE.values(), ids=WRITTEN_OTHERWISE)
 def test_what_is_written_in_another_way_is_refused(make: Callable[[], bytes], tmp_path: Path) -> None:
-    assert_refused(tmp_path, make(), ONE_WAY)
+    assert_refused(tmp_path, make(), "not-canonical")
 
 
 # --- the file
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    assert_refused(tmp_path, b"", "the file is empty")
+    assert_refused(tmp_path, b"", "file-empty")
 
 
 @all_kinds
 def test_a_message_cut_at_any_byte_is_refused(kind: str) -> None:
     for length in range(1, len(BODIES[kind])):
-        with pytest.raises(BadMessage, match=f"^{NAME}: (this is no goldfc message|it is cut off|{DISAGREE})"):
+        with pytest.raises(BadMessage, match=f"^{NAME}: ") as caught:
             wire.decode(BODIES[kind][:length], NAME)
+        assert caught.value.code in {"no-message", "cut-off", "arrays-disagree"}
 
 
 def accepted(body: bytes) -> bool:
@@ -345,32 +339,32 @@ OTHER_FILES = {
 
 @pytest.mark.parametrize("body", OTHER_FILES.values(), ids=OTHER_FILES)
 def test_files_of_another_kind_are_refused_and_never_unpacked(body: bytes, tmp_path: Path) -> None:
-    assert_refused(tmp_path, body, NO_MESSAGE)
+    assert_refused(tmp_path, body, "no-message")
 
 
 @pytest.mark.parametrize(
-    ("format_", "sentence"),
+    ("format_", "code"),
     [
-        (1, "is written in format 1 by an older goldfc, and this one reads format 3; use the same version at all sit"),
-        (-1, "is written in format -1 by an older goldfc"),
-        (4, "is written in format 4 by a newer goldfc, and this one reads format 3"),
-        (10**4000, "is written in format 10000000000000000000 by a newer goldfc"),
-        (True, "is written in format True by an older goldfc"),
-        ("3", r"\(format: Input should be 3\)"),
-        (None, r"\(format: Input should be 3\)"),
-        (1e300, r"\(format: Input should be 3\)"),
+        (1, "format-other in format 1 by an older goldfc, and this one reads format 3"),
+        (-1, "format-other in format -1 by an older goldfc"),
+        (4, "format-other in format 4 by a newer goldfc, and this one reads format 3"),
+        (10**4000, "format-other in format 10000000000000000000 by a newer goldfc"),
+        (True, "format-other in format True by an older goldfc"),
+        ("3", "header-invalid format: Input should be 3"),
+        (None, "header-invalid format: Input should be 3"),
+        (1e300, "header-invalid format: Input should be 3"),
     ],
 )
 @all_kinds
 def test_older_and_newer_formats_are_refused_by_their_number(
-    kind: str, format_: Any, sentence: str, tmp_path: Path
+    kind: str, format_: Any, code: str, tmp_path: Path
 ) -> None:
-    assert_refused(tmp_path, with_facts(lambda facts: facts.update(format=format_), kind), sentence)
+    assert_refused(tmp_path, with_facts(lambda facts: facts.update(format=format_), kind), code)
 
 
 def test_a_newer_format_may_have_anything_else_in_it(tmp_path: Path) -> None:
     body = with_facts(lambda facts: facts.update(format=4, kind="whisper", new=[1]))
-    assert_refused(tmp_path, body, "by a newer goldfc")
+    assert_refused(tmp_path, body, "format-other by a newer goldfc")
 
 
 class Unread(io.FileIO):
@@ -386,7 +380,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path, m
     path.touch()
     os.truncate(path, 2**40)
     monkeypatch.setattr(os, "fdopen", Unread)
-    with pytest.raises(BadMessage, match=f"^{NAME}: it has 1099511627776 bytes, and 16777216 are the limit.$"):
+    with refused(BadMessage, "message-large", NAME, "1099511627776", "16777216"):
         wire.read_message(path)
 
 
@@ -398,7 +392,7 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "fstat", lambda _: small)
     body = wire.read_message(path)
     assert len(body) == wire.MOST_BYTES + wire.MOST_ENVELOPE_BYTES + 1
-    with pytest.raises(BadMessage, match=f"^{NAME}: it has 16779217 bytes, and 16777216 are the limit"):
+    with refused(BadMessage, "message-large", NAME, "16779217", "16777216"):
         wire.decode(body, path.name)
 
 
@@ -408,15 +402,15 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    for name, sentence in {
-        "link": "it cannot be read .*; it must be a plain file, not a link",
-        "loop": "it cannot be read .*; it must be a plain file, not a link",
-        "folder": "it cannot be read .*; it must be a plain file, not a link, a folder, a pipe or a device",
-        "pipe": "it cannot be read .*; it must be a plain file, not a link, a folder, a pipe or a device",
-        "nowhere": "there is no such file",
-        "plain/below": "it cannot be read",
+    for name, code in {
+        "link": "file-unreadable",
+        "loop": "file-unreadable",
+        "folder": "file-unreadable",
+        "pipe": "file-unreadable",
+        "nowhere": "file-missing",
+        "plain/below": "file-unreadable",
     }.items():
-        with pytest.raises(BadMessage, match=f"^{Path(name).name}: {sentence}"):
+        with refused(BadMessage, code, Path(name).name):
             wire.read_message(tmp_path / name)
     assert wire.read_message(tmp_path / "plain") == BODIES["summary"]
 
@@ -435,7 +429,7 @@ def test_a_refused_file_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["\u202egpj.exe", "two\nlines", "\x1b[2J", os.fsdecode(b"\xff")])
 def test_names_of_files_are_shown_so_that_they_fool_nobody(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"")
-    with pytest.raises(BadMessage, match="the file is empty") as caught:
+    with refused(BadMessage, "file-empty") as caught:
         read(tmp_path / name)
     assert str(caught.value).isprintable()
 
@@ -450,95 +444,98 @@ def shape_of_centroids(*shape: Any) -> bytes:
 STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
     "header of 2^63 bytes": (
         lambda: (2**63).to_bytes(8, "little") + BODIES["summary"][8:],
-        "its header has 9223372036854775808 bytes, and 1048576 are the limit",
+        "header-large 9223372036854775808",
     ),
     "header of 2^64 - 1 bytes": (
         lambda: (2**64 - 1).to_bytes(8, "little") + BODIES["summary"][8:],
-        "its header has 18446744073709551615 bytes",
+        "header-large 18446744073709551615",
     ),
     "header beyond the end": (
         lambda: (2**20).to_bytes(8, "little") + BODIES["summary"][8:],
-        "it is cut off, or still being written",
+        "cut-off",
     ),
-    "header shorter than it is": (lambda: (100).to_bytes(8, "little") + BODIES["summary"][8:], NO_JSON),
-    "more rows than bytes": (lambda: shape_of_centroids(4, 3), DISAGREE),
-    "fewer rows than bytes": (lambda: shape_of_centroids(2, 3), DISAGREE),
+    "header shorter than it is": (lambda: (100).to_bytes(8, "little") + BODIES["summary"][8:], "json-invalid"),
+    "more rows than bytes": (lambda: shape_of_centroids(4, 3), "arrays-disagree"),
+    "fewer rows than bytes": (lambda: shape_of_centroids(2, 3), "arrays-disagree"),
     "other rows and columns of as many bytes": (
         lambda: shape_of_centroids(1, 9),
-        "has centroids of 9 features, but its columns make 3",
+        "features-not-columns",
     ),
     "no centroids in the table": (
         lambda: shape_of_centroids(0, 3),
-        "its centroids must have at least one number in ev",
+        "array-empty",
     ),
-    "no features": (lambda: shape_of_centroids(3, 0), "its centroids must have at least one number in every direction"),
-    "k = -1": (lambda: shape_of_centroids(-1, 3), "its centroids must have at least one number in every direction"),
-    "d = -1": (lambda: shape_of_centroids(3, -1), "its centroids must have at least one number in every direction"),
+    "no features": (lambda: shape_of_centroids(3, 0), "array-empty"),
+    "k = -1": (lambda: shape_of_centroids(-1, 3), "array-empty"),
+    "d = -1": (lambda: shape_of_centroids(3, -1), "array-empty"),
     "k = 2^32 - 1": (
         lambda: shape_of_centroids(2**32 - 1, 3),
-        "it has 4294967295 centroids of 3 features; 20000 of 4096 are the limit",
+        "too-many-centroids 4294967295",
     ),
     "d = 2^32 - 1": (
         lambda: shape_of_centroids(3, 2**32 - 1),
-        "it has 3 centroids of 4294967295 features; 20000 of 4096",
+        "too-many-centroids 4294967295",
     ),
     "d of 4000 digits": (
         lambda: shape_of_centroids(3, 10**4000),
-        "it has 3 centroids of 10000000000000000000 features; 20000 of 4096 are the limit",
+        "too-many-centroids 10000000000000000000",
     ),
-    "k d beyond 2^64": (lambda: shape_of_centroids(2**63, 2**63), "20000 of 4096 are the limit"),
+    "k d beyond 2^64": (lambda: shape_of_centroids(2**63, 2**63), "too-many-centroids 20000"),
     "other arrays of 2^32 - 1": (
         lambda: with_header(lambda header: header["mass"].update(shape=[2**32 - 1])),
-        DISAGREE,
+        "arrays-disagree",
     ),
     "other arrays beyond 2^64": (
         lambda: with_header(lambda header: header["shape"].update(shape=[2**63, 2**63])),
-        DISAGREE,
+        "arrays-disagree",
     ),
-    "k that is no number": (lambda: shape_of_centroids("3", 3), "its centroids must have at least one number in every"),
-    "k that is not whole": (lambda: shape_of_centroids(3.0, 3), "its centroids must have at least one number in every"),
-    "k that is yes": (lambda: shape_of_centroids(True, 3), "its centroids must have at least one number in every"),
-    "one dimension": (lambda: shape_of_centroids(9), "its centroids has 1 dimensions"),
-    "many dimensions": (lambda: shape_of_centroids(*[1] * 1000), "its centroids has 1000 dimensions"),
+    "k that is no number": (lambda: shape_of_centroids("3", 3), "array-empty"),
+    "k that is not whole": (lambda: shape_of_centroids(3.0, 3), "array-empty"),
+    "k that is yes": (lambda: shape_of_centroids(True, 3), "array-empty"),
+    "one dimension": (lambda: shape_of_centroids(9), "array-dimensions"),
+    "many dimensions": (lambda: shape_of_centroids(*[1] * 1000), "array-dimensions 1000"),
     "a million centroids": (
         lambda: wire.encode(Message("summary", {"centroids": np.zeros((10**6, 1))}, MESSAGES["summary"].facts)),
-        "it has 1000000 centroids of 1 features; 20000 of 4096 are the limit",
+        "too-many-centroids 1000000",
     ),
-    "no centroids at all": (lambda: with_header(lambda header: header.pop("centroids")), "it has no centroids"),
+    "no centroids at all": (lambda: with_header(lambda header: header.pop("centroids")), "centroids-missing"),
     "an array that is none": (
         lambda: with_header(lambda header: header.update(centroids=7)),
-        "its centroids must be 64-bit numbers",
+        "array-type",
     ),
-    "an array without a place": (lambda: with_header(lambda header: header["mass"].pop("data_offsets")), DISAGREE),
+    "an array without a place": (
+        lambda: with_header(lambda header: header["mass"].pop("data_offsets")),
+        "arrays-disagree",
+    ),
     "an array that nobody knows": (
         lambda: with_header(lambda header: header.update(rows=header.pop("mass"))),
-        "a summary has no array 'rows'",
+        "array-unknown 'rows'",
     ),
     "an array of the other kind": (
         lambda: with_header(lambda header: header.update(reach=header.pop("mass"))),
-        "a summary has no array 'reach'",
+        "array-unknown 'reach'",
     ),
     "an array of an odd name": (
         lambda: with_header(lambda header: header.update({"\u202e\x1b": header.pop("mass")})),
-        r"a summary has no array '\\u202e\\x1b'",
+        "array-unknown",
     ),
     **{
         f"numbers as {dtype}": (
             lambda dtype=dtype: with_header(lambda header: header["centroids"].update(dtype=dtype)),  # type: ignore[misc]
-            r"its centroids must be 64-bit numbers \(F64\)",
+            "array-type",
         )
         for dtype in ("F16", "BF16", "F32", "I64", "U8", "BOOL", ">f8", "f64", "F64 ", 64, None)
     },
     "real float16": (
         lambda: bytes(save({"centroids": np.ones((3, 3), np.float16)}, parts(BODIES["summary"])[0]["__metadata__"])),
-        "its centroids must be 64-bit numbers",
+        "array-type",
     ),
     "real int64": (
         lambda: bytes(save({"centroids": np.ones((3, 3), np.int64)}, parts(BODIES["summary"])[0]["__metadata__"])),
-        "its centroids must be 64-bit numbers",
+        "array-type",
     ),
-    "bytes behind the end": (lambda: BODIES["summary"] + b"\0", DISAGREE),
-    "another message behind the end": (lambda: BODIES["summary"] * 2, DISAGREE),
+    "bytes behind the end": (lambda: BODIES["summary"] + b"\0", "arrays-disagree"),
+    "another message behind the end": (lambda: BODIES["summary"] * 2, "arrays-disagree"),
     "a hole between arrays": (
         lambda: (
             with_header(
@@ -549,74 +546,75 @@ STRUCTURE: dict[str, tuple[Callable[[], bytes], str]] = {
             )
             + bytes(8)
         ),
-        DISAGREE,
+        "arrays-disagree",
     ),
     "arrays that share bytes": (
         lambda: with_header(lambda header: header["mean"].update(data_offsets=header["squares"]["data_offsets"])),
-        DISAGREE,
+        "arrays-disagree",
     ),
     "an array that ends before it begins": (
         lambda: with_header(lambda header: header["mass"]["data_offsets"].reverse()),
-        DISAGREE,
+        "arrays-disagree",
     ),
-    "places below zero": (lambda: with_header(lambda header: header["mass"].update(data_offsets=[-24, 0])), DISAGREE),
+    "places below zero": (
+        lambda: with_header(lambda header: header["mass"].update(data_offsets=[-24, 0])),
+        "arrays-disagree",
+    ),
     "places of 2^64": (
         lambda: with_header(lambda header: header["mass"].update(data_offsets=[2**64, 2**64 + 24])),
-        DISAGREE,
+        "arrays-disagree",
     ),
     "more said of an array": (
         lambda: with_header(lambda header: header["mass"].update(colour="red")),
-        f"{DISAGREE}|{ONE_WAY}",
+        "not-canonical",
     ),
-    "a header that is no object": (lambda: joined(b"{}", b""), "this is a safetensors file, but no goldfc message"),
-    "facts that are no object": (lambda: with_inner(lambda _: "[1]"), "its header is no JSON object"),
+    "a header that is no object": (lambda: joined(b"{}", b""), "other-safetensors"),
+    "facts that are no object": (lambda: with_inner(lambda _: "[1]"), "json-no-object"),
     "no metadata": (
         lambda: with_header(lambda header: header.pop("__metadata__")),
-        "safetensors file, but no goldfc m",
+        "other-safetensors",
     ),
     "more metadata": (
         lambda: with_header(lambda header: header["__metadata__"].update(other="x")),
-        "this is a safetensors file, but no goldfc message",
+        "other-safetensors",
     ),
     "other metadata": (
         lambda: with_header(lambda header: header.update(__metadata__={"format": "pt"})),
-        "this is a safetensors file, but no goldfc message",
+        "other-safetensors",
     ),
     "metadata that are no text": (
         lambda: with_header(lambda header: header["__metadata__"].update(goldfc={"format": 1})),
-        "this is a safetensors file, but no goldfc message",
+        "other-safetensors",
     ),
     "metadata that are no object": (
         lambda: with_header(lambda header: header.update(__metadata__=[])),
-        "this is a safetensors file, but no goldfc message",
+        "other-safetensors",
     ),
     "another kind": (
         lambda: with_facts(lambda facts: facts.update(kind="summarize")),
-        "its kind must be one of summary, model",
+        "kind-unknown",
     ),
-    "a kind that is a list": (lambda: with_facts(lambda facts: facts.update(kind=[])), "its kind must be one of"),
-    "no kind": (lambda: with_facts(lambda facts: facts.pop("kind")), "its kind must be one of summary, model"),
+    "a kind that is a list": (lambda: with_facts(lambda facts: facts.update(kind=[])), "kind-unknown"),
+    "no kind": (lambda: with_facts(lambda facts: facts.pop("kind")), "kind-unknown"),
     "a summary that says it is a model": (
         lambda: with_facts(lambda facts: facts.update(kind="model")),
-        r"its header is not as it should be \(cluster_kind: Field required\)",
+        "header-invalid cluster_kind: Field required",
     ),
     "no federation": (
         lambda: with_facts(lambda facts: facts["terms"].pop("federation")),
-        r"\(terms: must name the federation\)",
+        "federation-missing",
     ),
-    "no terms": (lambda: with_facts(lambda facts: facts.update(terms={})), "must name the federation"),
+    "no terms": (lambda: with_facts(lambda facts: facts.update(terms={})), "federation-missing"),
     "moments without a count": (
         lambda: with_facts(lambda facts: facts.pop("count")),
-        "must hold all of count, mean and squares, or none of them",
+        "group-incomplete",
     ),
 }
 
 
-@pytest.mark.parametrize(("make", "sentence"), STRUCTURE.values(), ids=STRUCTURE)
-def test_bytes_that_are_put_together_wrongly_are_refused(
-    make: Callable[[], bytes], sentence: str, tmp_path: Path
-) -> None:
-    assert_refused(tmp_path, make(), sentence)
+@pytest.mark.parametrize(("make", "code"), STRUCTURE.values(), ids=STRUCTURE)
+def test_bytes_that_are_put_together_wrongly_are_refused(make: Callable[[], bytes], code: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, make(), code)
 
 
 # --- values
@@ -628,9 +626,21 @@ def test_numbers_that_are_not_finite_are_refused_in_every_array(kind: str, value
     for name, array in MESSAGES[kind].arrays.items():
         bad = array.astype(float)
         bad.flat[-1] = value
-        assert_refused(
-            tmp_path, with_arrays(kind, **{name: bad}), f"its {name} holds values that are no finite numbers"
-        )
+        assert_refused(tmp_path, with_arrays(kind, **{name: bad}), "array-not-finite", f"its {name} holds")
+
+
+TOO_LARGE = {
+    "centroids-not-finite",
+    "labels-not-whole",
+    "mass-not-whole",
+    "model-certainty",
+    "model-mass",
+    "model-moments",
+    "model-not-finite",
+    "model-prototypes",
+    "moments-not-finite",
+    "shape-not-finite",
+}
 
 
 @all_kinds
@@ -639,303 +649,306 @@ def test_numbers_that_cannot_be_calculated_with_are_refused_in_every_array(kind:
         for value in (1e308, -1e308):
             bad = array.astype(float)
             bad.flat[0] = value
-            assert_refused(tmp_path, with_arrays(kind, **{name: bad}), "The summary of site|The model")
+            (tmp_path / NAME).write_bytes(with_arrays(kind, **{name: bad}))
+            with pytest.raises(BadMessage, match=f"^{NAME}: ") as caught:
+                read(tmp_path / NAME)
+            assert caught.value.code in TOO_LARGE
 
 
 VALUES = {
     "centroids of 1e308": (
         {"centroids": np.full((3, 3), 1e308)},
-        "centroids that are not finite numbers of at most 1e",
+        "centroids-not-finite",
     ),
-    "negative masses": ({"mass": [-5, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
-    "no mass": ({"mass": [0, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
-    "half a row": ({"mass": [5.5, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
-    "a billion rows": ({"mass": [1e9, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
-    "less than the privacy level": ({"mass": [4, 10, 5]}, "masses that are not whole numbers from 5 to 100000000"),
-    "too many masses": ({"mass": [5, 10, 5, 5]}, "must hold one mass per micro-cluster, 3"),
-    "masses unlike the count": ({"mass": [500, 10, 5]}, "counts 20 rows, but its micro-clusters have 515"),
-    "a negative variance": ({"shape": [[-4.0, 0.0], [0.0, 9.0]]}, "a shape that no rows can have"),
-    "a correlation above 1": ({"shape": [[4.0, 7.0], [7.0, 9.0]]}, "a shape that no rows can have"),
-    "a shape that is not symmetric": ({"shape": [[4.0, 0.1], [0.2, 9.0]]}, "a shape that no rows can have"),
-    "a shape out of all proportion": ({"shape": [[1e-280, 1e200], [1e200, 1e-280]]}, "a shape that no rows can have"),
-    "a shape of all features": ({"shape": np.eye(3)}, "must hold a shape of 2 x 2 numbers; it has 3 x 3"),
-    "a shape of variances alone": ({"shape": [4.0, 9.0]}, "must hold a shape of 2 x 2 numbers; it has 2"),
-    "a mean too few": ({"mean": [1.0]}, "must hold one mean and one M2 for every feature"),
-    "a negative M2": ({"squares": [-1.0, 1.0, 1.0]}, "moments that are not finite, too large or negative"),
+    "negative masses": ({"mass": [-5, 10, 5]}, "mass-not-whole 5 to 100000000"),
+    "no mass": ({"mass": [0, 10, 5]}, "mass-not-whole 5 to 100000000"),
+    "half a row": ({"mass": [5.5, 10, 5]}, "mass-not-whole 5 to 100000000"),
+    "a billion rows": ({"mass": [1e9, 10, 5]}, "mass-not-whole 5 to 100000000"),
+    "less than the privacy level": ({"mass": [4, 10, 5]}, "mass-not-whole 5 to 100000000"),
+    "too many masses": ({"mass": [5, 10, 5, 5]}, "mass-form"),
+    "masses unlike the count": ({"mass": [500, 10, 5]}, "count-not-mass 20"),
+    "a negative variance": ({"shape": [[-4.0, 0.0], [0.0, 9.0]]}, "shape-impossible"),
+    "a correlation above 1": ({"shape": [[4.0, 7.0], [7.0, 9.0]]}, "shape-impossible"),
+    "a shape that is not symmetric": ({"shape": [[4.0, 0.1], [0.2, 9.0]]}, "shape-impossible"),
+    "a shape out of all proportion": ({"shape": [[1e-280, 1e200], [1e200, 1e-280]]}, "shape-impossible"),
+    "a shape of all features": ({"shape": np.eye(3)}, "shape-form 2 x 2 numbers; it has 3 x 3"),
+    "a shape of variances alone": ({"shape": [4.0, 9.0]}, "shape-form 2 x 2 numbers; it has 2"),
+    "a mean too few": ({"mean": [1.0]}, "moments-form"),
+    "a negative M2": ({"squares": [-1.0, 1.0, 1.0]}, "moments-not-finite"),
     "centroids of other features": (
         {"centroids": np.ones((3, 2))},
-        "has centroids of 2 features, but its columns make 3",
+        "features-not-columns",
     ),
 }
 
 
-@pytest.mark.parametrize(("arrays", "sentence"), VALUES.values(), ids=VALUES)
-def test_values_that_no_rows_have_are_refused(arrays: dict[str, Any], sentence: str, tmp_path: Path) -> None:
-    assert_refused(tmp_path, with_arrays(**arrays), f"The summary of site 'ward-a' .*{sentence}")
+@pytest.mark.parametrize(("arrays", "code"), VALUES.values(), ids=VALUES)
+def test_values_that_no_rows_have_are_refused(arrays: dict[str, Any], code: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, with_arrays(**arrays), code, "'ward-a'")
 
 
 @pytest.mark.parametrize("count", [0, -20, 10**9, 2.5, "20", 10**300, True])
 def test_counts_that_no_rows_have_are_refused(count: Any, tmp_path: Path) -> None:
     body = with_facts(lambda facts: facts.update(count=count))
-    assert_refused(tmp_path, body, r"its header is not as it should be \(count: ")
+    assert_refused(tmp_path, body, "header-invalid (count: ")
 
 
 MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "a label beyond the clusters": (lambda: with_arrays("model", micro_labels=[0, 1, 2, 0]), "labels are clusters"),
-    "a negative label": (lambda: with_arrays("model", micro_labels=[0, 1, -1, 0]), "labels that are not whole numbers"),
-    "half a label": (lambda: with_arrays("model", micro_labels=[0, 1, 0.5, 0]), "labels that are not whole numbers"),
+    "a label beyond the clusters": (lambda: with_arrays("model", micro_labels=[0, 1, 2, 0]), "model-labels"),
+    "a negative label": (lambda: with_arrays("model", micro_labels=[0, 1, -1, 0]), "labels-not-whole"),
+    "half a label": (lambda: with_arrays("model", micro_labels=[0, 1, 0.5, 0]), "labels-not-whole"),
     "a label too few": (
         lambda: with_arrays("model", micro_labels=[0, 1, 1]),
-        "the micro-clusters of all sites are there",
+        "model-micro-clusters",
     ),
     "counts that do not add up": (
         lambda: with_facts(lambda facts: facts.update(micro_counts=[3, 2]), "model"),
-        "the micro-clusters of all sites are there",
+        "model-micro-clusters",
     ),
     "a count too many": (
         lambda: with_facts(lambda facts: facts.update(micro_counts=[2, 1, 1]), "model"),
-        "every site has micro-clusters",
+        "model-counts",
     ),
     "a count of nothing": (
         lambda: with_facts(lambda facts: facts.update(micro_counts=[4, 0]), "model"),
-        r"micro_counts\.1: Input should be greater than or equal to 1",
+        "header-invalid micro_counts.1: Input should be greater than or equal to 1",
     ),
     "the same site twice": (
         lambda: with_facts(lambda facts: facts.update(sites=["ward-a", "ward-a"]), "model"),
-        "every site is named once",
+        "model-sites",
     ),
-    "nobody": (lambda: with_facts(lambda facts: facts.update(sites=[]), "model"), "every site is named once"),
+    "nobody": (lambda: with_facts(lambda facts: facts.update(sites=[]), "model"), "model-sites"),
     "a site with a path": (
         lambda: with_facts(lambda facts: facts.update(sites=["ward-a", "../b"]), "model"),
-        r"sites\.1: .*must be letters, digits",
+        "name-not-plain",
     ),
     "a digest too few": (
         lambda: with_facts(lambda facts: facts.update(digests=["0" * 32]), "model"),
-        "every site has a digest",
+        "model-digests",
     ),
     "a digest that is none": (
         lambda: with_facts(lambda facts: facts.update(digests=["0" * 32, "0" * 31 + "\n"]), "model"),
-        r"digests\.1: String should match pattern",
+        "header-invalid digests.1: String should match pattern",
     ),
     "more than certain": (
         lambda: with_arrays("model", micro_certainty=[1.0, 1.5, 1.0, 1.0]),
-        "certainty lies between 0 and 1",
+        "model-certainty",
     ),
     "less than uncertain": (
         lambda: with_arrays("model", micro_certainty=[1.0, -0.5, 1.0, 1.0]),
-        "certainty lies between 0 and 1",
+        "model-certainty",
     ),
-    "a certainty too few": (lambda: with_arrays("model", micro_certainty=[1.0]), "certainty lies between 0 and 1"),
+    "a certainty too few": (lambda: with_arrays("model", micro_certainty=[1.0]), "model-certainty"),
     "a covariance that no rows have": (
         lambda: with_arrays("model", covariance=[[1.0, 2.0], [2.0, 1.0]]),
-        "the covariance is one that rows can have",
+        "model-covariance",
     ),
     "a covariance out of all proportion": (
         lambda: with_arrays("model", covariance=[[1e-280, 1e200], [1e200, 1e-280]]),
-        "the covariance is one that rows can have",
+        "model-covariance",
     ),
     "the covariances of clusters, one of them none": (
         lambda: with_arrays("model of its own forms", covariance=[COVARIANCE, [[1.0, 2.0], [2.0, 1.0]]]),
-        "the covariance is one that rows can have",
+        "model-covariance",
     ),
     "the covariances of clusters, one of them not symmetric": (
         lambda: with_arrays("model of its own forms", covariance=[[[4.0, 0.5], [0.4, 9.0]], COVARIANCE]),
-        "the covariance is one that rows can have",
+        "model-covariance",
     ),
     "the covariances of clusters, one of them flat": (
         lambda: with_arrays("model of its own forms", covariance=[COVARIANCE, np.ones((2, 2))]),
-        "distances can be told by the covariance",
+        "model-distances",
     ),
     "the covariances of clusters, one without variance": (
         lambda: with_arrays("model of its own forms", covariance=[COVARIANCE, [[1.0, 0.0], [0.0, 0.0]]]),
-        "variances and reaches are not negative",
+        "model-negative",
     ),
     "the covariances of too many clusters": (
         lambda: with_arrays("model of its own forms", covariance=[COVARIANCE] * 3),
-        "the covariance is that of its numbers and its kind",
+        "model-covariance-form",
     ),
     "one covariance, where each cluster has its own": (
         lambda: with_arrays("model of its own forms", covariance=COVARIANCE),
-        "the covariance is that of its numbers and its kind",
+        "model-covariance-form",
     ),
     "variances alone, where each cluster has its own covariance": (
         lambda: with_arrays("model of its own forms", covariance=[4.0, 9.0]),
-        "the covariance is that of its numbers and its kind",
+        "model-covariance-form",
     ),
     "a covariance of each cluster, where all share one": (
         lambda: with_arrays("model", covariance=[COVARIANCE] * 2),
-        "the covariance is that of its numbers and its kind",
+        "model-covariance-form",
     ),
     "a covariance of each cluster, where rows lie around prototypes": (
         lambda: with_arrays("linked model", covariance=[COVARIANCE] * 2),
-        "the covariance is that of its numbers and its kind",
+        "model-covariance-form",
     ),
     "a covariance in four dimensions": (
         lambda: with_arrays("model of its own forms", covariance=np.ones((1, 2, 2, 2))),
-        "its covariance has 4 dimensions",
+        "array-dimensions",
     ),
     "no variance": (
         lambda: with_arrays("model", covariance=[0.0, 1.0]),
-        "variances and reaches are not negative",
+        "model-negative",
     ),
     "a covariance without any extent in one direction": (
         lambda: with_arrays("model", covariance=[[1.0, 1.0], [1.0, 1.0]]),
-        "distances can be told by the covariance",
+        "model-distances",
     ),
-    "a negative reach": (lambda: with_arrays("model", reach=[-1.0, 1.0]), "variances and reaches are not negative"),
-    "a reach too few": (lambda: with_arrays("model", reach=[1.0]), "there is one reach and one mass per cluster"),
+    "a negative reach": (lambda: with_arrays("model", reach=[-1.0, 1.0]), "model-negative"),
+    "a reach too few": (lambda: with_arrays("model", reach=[1.0]), "model-reach-form"),
     "a mass too many": (
         lambda: with_arrays("model", cluster_mass=[1.0, 2.0, 3.0]),
-        "there is one reach and one mass per cluster",
+        "model-reach-form",
     ),
-    "a cluster without mass": (lambda: with_arrays("model", cluster_mass=[0.0, 1.0]), "masses of clusters are above 0"),
-    "a negative mass": (lambda: with_arrays("model", cluster_mass=[-1.0, 1.0]), "masses of clusters are above 0"),
+    "a cluster without mass": (lambda: with_arrays("model", cluster_mass=[0.0, 1.0]), "model-mass"),
+    "a negative mass": (lambda: with_arrays("model", cluster_mass=[-1.0, 1.0]), "model-mass"),
     "more mass than all rows have": (
         lambda: with_arrays("model", cluster_mass=[1e16, 1.0]),
-        "masses of clusters are above 0",
+        "model-mass",
     ),
-    "no masses": (lambda: without_arrays("model", "cluster_mass"), "must hold 'cluster_mass'"),
+    "no masses": (lambda: without_arrays("model", "cluster_mass"), "field-missing 'cluster_mass'"),
     "a covariance of all features": (
         lambda: with_arrays("model", covariance=np.eye(3)),
-        "the covariance is that of its numbers and its kind",
+        "model-covariance-form",
     ),
     "centroids of other features": (
         lambda: with_arrays("model", centroids=np.ones((2, 2))),
-        "its columns make as many features",
+        "model-features",
     ),
     "a kind that nobody knows": (
         lambda: with_facts(lambda facts: facts.update(cluster_kind="round"), "model"),
-        r"\(cluster_kind: Input should be 'shared', 'own' or 'linked'\)",
+        "header-invalid cluster_kind: Input should be 'shared', 'own' or 'linked'",
     ),
     "no kind of cluster": (
         lambda: with_facts(lambda facts: facts.pop("cluster_kind"), "model"),
-        r"\(cluster_kind: Field required\)",
+        "header-invalid cluster_kind: Field required",
     ),
     "another kind than its covariance is for": (
         lambda: with_facts(lambda facts: facts.update(cluster_kind="own"), "model"),
-        "the covariance is that of its numbers and its kind",
+        "model-covariance-form",
     ),
-    "no reason": (lambda: with_facts(lambda facts: facts.pop("why"), "model"), r"\(why: Field required\)"),
+    "no reason": (lambda: with_facts(lambda facts: facts.pop("why"), "model"), "header-invalid why: Field required"),
     "a reason that steers the terminal": (
         lambda: with_facts(lambda facts: facts.update(why="\x1b[2J\u202e"), "model"),
-        r"\(why: must be printable",
+        "text-not-printable",
     ),
     "a reason without end": (
         lambda: with_facts(lambda facts: facts.update(why="so " * 100 + "on"), "model"),
-        r"\(why: String should have at most 200 characters\)",
+        "header-invalid why: String should have at most 200 characters",
     ),
     "more than all agree": (
         lambda: with_facts(lambda facts: facts.update(agreement=1.5), "model"),
-        r"\(agreement: Input should be less than or equal to 1\)",
+        "header-invalid agreement: Input should be less than or equal to 1",
     ),
     "less than nobody agrees": (
         lambda: with_facts(lambda facts: facts.update(agreement=-0.5), "model"),
-        r"\(agreement: Input should be greater than or equal to 0\)",
+        "header-invalid agreement: Input should be greater than or equal to 0",
     ),
     "prototypes of clusters that need none": (
         lambda: with_arrays(
             "model", prototypes=PROTOTYPES.points, prototype_labels=PROTOTYPES.labels, prototype_mass=PROTOTYPES.mass
         ),
-        "it has prototypes if it is linked, and only then",
+        "model-linked",
     ),
-    "no prototypes": (
+    "nothing of prototypes": (
         lambda: without_arrays("linked model", "prototypes", "prototype_labels", "prototype_mass"),
-        "it has prototypes if it is linked, and only then",
+        "model-linked",
     ),
     **{
         f"no {name}": (
             lambda name=name: without_arrays("linked model", name),  # type: ignore[misc]
-            "must hold all of prototypes, prototype_labels and prototype_mass, or none",
+            "group-incomplete prototypes, prototype_labels and prototype_mass",
         )
         for name in ("prototypes", "prototype_labels", "prototype_mass")
     },
     "half a label of a prototype": (
         lambda: with_arrays("linked model", prototype_labels=[0, 0.5, 1]),
-        "labels that are not whole numbers",
+        "labels-not-whole",
     ),
     "a prototype of no cluster": (
         lambda: with_arrays("linked model", prototype_labels=[0, 1, 2]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "a cluster without prototypes": (
         lambda: with_arrays("linked model", prototype_labels=[0, 0, 0]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "prototypes in disorder": (
         lambda: with_arrays("linked model", prototype_labels=[0, 1, 0]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "a label of a prototype too few": (
         lambda: with_arrays("linked model", prototype_labels=[0, 1]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "prototypes of other features": (
         lambda: with_arrays("linked model", prototypes=PROTOTYPES.points[:, :2]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "prototypes far beyond the stars": (
         lambda: with_arrays("linked model", prototypes=1e99 * PROTOTYPES.points),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "a prototype without mass": (
         lambda: with_arrays("linked model", prototype_mass=[10.0, 0.0, 25.0]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "a prototype with negative mass": (
         lambda: with_arrays("linked model", prototype_mass=[10.0, -5.0, 25.0]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "a mass of a prototype too many": (
         lambda: with_arrays("linked model", prototype_mass=[1.0, 1.0, 1.0, 1.0]),
-        "every cluster has its prototypes",
+        "model-prototypes",
     ),
     "prototypes without end": (
         lambda: with_arrays("linked model", prototypes=np.zeros((20_001, 3))),
-        "it has 20001 prototypes of 3 features; 20000 of 4096 are the limit",
+        "too-many-centroids 20001",
     ),
     "a level too few": (
         lambda: with_arrays("model", levels=np.zeros((4, 1))),
-        "every level has all micro-clusters",
+        "model-levels",
     ),
     "a level with fewer micro-clusters": (
         lambda: with_arrays("model", levels=np.zeros((3, 2))),
-        "every level has all micro-clusters",
+        "model-levels",
     ),
     "a level count too few": (
         lambda: with_facts(lambda facts: facts.update(level_clusters=[3]), "model"),
-        "every level has all micro-clusters",
+        "model-levels",
     ),
     "a level with more clusters than it says": (
         lambda: with_facts(lambda facts: facts.update(level_clusters=[2, 2]), "model"),
-        "levels hold no more clusters than they say",
+        "model-level-counts",
     ),
     "evidence too few": (
         lambda: with_facts(lambda facts: facts.update(evidence=[1.0]), "model"),
-        "what is proposed has evidence",
+        "model-proposal",
     ),
     "nothing proposed": (
         lambda: with_facts(lambda facts: facts.update(candidates=[]), "model"),
-        "what is proposed has evidence",
+        "model-proposal",
     ),
     "moments of other features": (
         lambda: with_arrays("model", mean=[1.0, 2.0]),
-        "the pooled moments have its features",
+        "model-moments-form",
     ),
-    "a negative M2": (lambda: with_arrays("model", squares=[-1.0, 1.0, 1.0]), "the pooled moments are those of rows"),
+    "a negative M2": (lambda: with_arrays("model", squares=[-1.0, 1.0, 1.0]), "model-moments"),
     "moments without a count": (
         lambda: with_facts(lambda facts: facts.pop("count"), "model"),
-        "A model must hold all of count, mean and squares, or none of them",
+        "group-incomplete",
     ),
     "a count of nobody": (
         lambda: with_facts(lambda facts: facts.update(count=-1.0), "model"),
-        r"its header is not as it should be \(count: ",
+        "header-invalid count: Input should be greater than 0",
     ),
 }
 
 
-@pytest.mark.parametrize(("make", "sentence"), MODELS.values(), ids=MODELS)
-def test_models_that_do_not_fit_together_are_refused(make: Callable[[], bytes], sentence: str, tmp_path: Path) -> None:
-    assert_refused(tmp_path, make(), sentence)
+@pytest.mark.parametrize(("make", "code"), MODELS.values(), ids=MODELS)
+def test_models_that_do_not_fit_together_are_refused(make: Callable[[], bytes], code: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, make(), code)
 
 
 # --- the parser
@@ -945,118 +958,121 @@ LONG = "9" * 10**6
 PARSER: dict[str, tuple[Callable[[], bytes], str]] = {
     "an array twice": (
         lambda: with_text(lambda text: text.replace(b'"mass":', b'"mean":', 1)),
-        f"{NO_JSON} .*a key is there twice",
+        "key-twice",
     ),
     "metadata twice": (
         lambda: with_text(lambda text: b'{"__metadata__":{"goldfc":"{}"},' + text[1:]),
-        f"{NO_JSON} .*a key is there twice",
+        "key-twice",
     ),
     "facts twice": (
         lambda: with_text(lambda text: text.replace(b'{"goldfc":', b'{"goldfc":"{}","goldfc":')),
-        f"{NO_JSON} .*a key is there twice",
+        "key-twice",
     ),
     "dtype twice": (
         lambda: with_text(lambda text: text.replace(b'{"dtype":', b'{"dtype":"F64","dtype":', 1)),
-        f"{NO_JSON} .*a key is there twice",
+        "key-twice",
     ),
     "a fact twice": (
         lambda: with_inner(lambda text: text.replace('"site":', '"site":"ward-b","site":')),
-        f"{NO_JSON} .*a key is there twice",
+        "key-twice",
     ),
     "a column's name twice": (
         lambda: with_inner(lambda text: text.replace('"name":"smokes"', '"name":"age","name":"smokes"')),
-        f"{NO_JSON} .*a key is there twice",
+        "key-twice",
     ),
     "a fact twice, once escaped": (
         lambda: with_inner(lambda text: text.replace('"site":', '"\\u0073ite":"ward-b","site":')),
-        f"{NO_JSON} .*a key is there twice",
+        "key-twice",
     ),
     "an unknown fact": (
         lambda: with_facts(lambda facts: facts.update(rows=[[1.0]])),
-        r"its header is not as it should be \(rows: there is no such setting\)",
+        "header-invalid rows",
     ),
     "an unknown term": (
         lambda: with_facts(lambda facts: facts["terms"].update(path="/home")),
-        r"\(terms\.path: there is no such setting\)",
+        "header-invalid terms.path",
     ),
     "an unknown property of a column": (
         lambda: with_facts(in_column(weight=1.0)),
-        r"\(terms\.columns\.0\.weight: there is no such setting\)",
+        "header-invalid terms.columns.0.weight",
     ),
     "an unknown fact that steers the terminal": (
         lambda: with_facts(lambda facts: facts.update({"\x1b[2J\u202e": 1})),
-        r"\(\\x1b\[2J\\u202e: there is no such setting\)",
+        "header-invalid \\x1b[2J\\u202e",
     ),
     "many unknown facts": (
         lambda: with_facts(lambda facts: facts.update({f"k{number}": 0 for number in range(50_000)})),
-        f"{NO_JSON} .*an object has 5000[0-9] keys, and 100 are the limit",
+        "too-many-keys",
     ),
-    "a million brackets outside": (lambda: joined(f'{{"a":{NESTED}'.encode(), b""), NO_JSON),
+    "a million brackets outside": (lambda: joined(f'{{"a":{NESTED}'.encode(), b""), "json-invalid"),
     "a million brackets that close": (
         lambda: joined(f'{{"a":{NESTED[:500_000]}{"]" * 500_000}}}'.encode(), b""),
-        NO_JSON,
+        "json-invalid",
     ),
-    "a million braces": (lambda: joined(('{"a":' * 200_000).encode(), b""), NO_JSON),
-    "a million brackets inside": (lambda: with_inner(lambda _: f'{{"a":{NESTED}'), NO_JSON),
+    "a million braces": (lambda: joined(('{"a":' * 200_000).encode(), b""), "json-invalid"),
+    "a million brackets inside": (lambda: with_inner(lambda _: f'{{"a":{NESTED}'), "json-invalid"),
     "a megabyte integer outside": (
         lambda: with_text(lambda text: text.replace(b'"shape":[3,3]', f'"shape":[{LONG},3]'.encode())),
-        NO_JSON,
+        "json-invalid",
     ),
-    "a megabyte integer inside": (lambda: with_inner(lambda text: text.replace("20,", f"{LONG},", 1)), NO_JSON),
-    "a megabyte fraction": (lambda: with_inner(lambda text: text.replace("250.0", f"0.{LONG}")), ONE_WAY),
+    "a megabyte integer inside": (lambda: with_inner(lambda text: text.replace("20,", f"{LONG},", 1)), "json-invalid"),
+    "a megabyte fraction": (lambda: with_inner(lambda text: text.replace("250.0", f"0.{LONG}")), "not-canonical"),
     "an endless number": (
         lambda: with_inner(lambda text: text.replace("250.0", "1e999")),
-        r"range\.1: .*finite number",
+        "header-invalid terms.columns.0.range.1: Input should be a finite number",
     ),
-    "4000 digits": (lambda: with_inner(lambda text: text.replace("250.0", "9" * 4000)), r"range\.1: .*valid number"),
-    "NaN": (lambda: with_inner(lambda text: text.replace("250.0", "NaN")), f"{NO_JSON} .*NaN is no number"),
+    "4000 digits": (
+        lambda: with_inner(lambda text: text.replace("250.0", "9" * 4000)),
+        "header-invalid terms.columns.0.range.1: Input should be a valid number",
+    ),
+    "NaN": (lambda: with_inner(lambda text: text.replace("250.0", "NaN")), "json-constant"),
     "Infinity": (
         lambda: with_inner(lambda text: text.replace("250.0", "Infinity")),
-        f"{NO_JSON} .*Infinity is no number",
+        "json-constant",
     ),
     "bad UTF-8": (
         lambda: with_text(lambda text: text.replace("ö".encode(), b"\xff\xfe")),
-        f"{NO_JSON} .*'utf-8' codec",
+        "json-invalid",
     ),
-    "overlong UTF-8": (lambda: with_text(lambda text: text.replace("ö".encode(), b"\xc0\xaf")), f"{NO_JSON} .*'utf-8'"),
-    "UTF-16": (lambda: joined(b"{" + "{}".encode("utf-16"), b""), f"{NO_JSON} .*'utf-8' codec"),
+    "overlong UTF-8": (lambda: with_text(lambda text: text.replace("ö".encode(), b"\xc0\xaf")), "json-invalid"),
+    "UTF-16": (lambda: joined(b"{" + "{}".encode("utf-16"), b""), "json-invalid"),
     "half a character in the header": (
         lambda: with_text(lambda text: text.replace("ö".encode(), b"\\ud800")),
-        f"{NO_JSON} .*surrogates not allowed|{NO_JSON} .*invalid continuation",
+        "json-invalid",
     ),
     "half a character in the facts": (
         lambda: with_inner(lambda text: text.replace("ö", "\\ud800")),
-        "must be printable|unable to parse",
+        "header-invalid terms.columns.0.name: Input should be a valid string",
     ),
     "half a character as a key": (
         lambda: with_inner(lambda text: text.replace('"site"', '"\\ud800":1,"site"', 1)),
-        "its header is not as it should be",
+        "header-invalid it: Input should be a valid string",
     ),
     "half a character as a filling": (
         lambda: with_inner(lambda text: text.replace('"kind":"boolean"', '"fill":"\\ud800","kind":"boolean"')),
-        "its header is not as it should be",
+        "header-invalid terms.columns.1.fill.constrained-float: Input should be a valid string",
     ),
-    "something behind the facts": (lambda: with_inner(lambda text: text + "{}"), f"{NO_JSON} .*Extra data"),
-    "something behind the header": (lambda: with_text(lambda text: text + b"{}"), f"{NO_JSON} .*Extra data"),
-    "a byte order mark": (lambda: with_inner(lambda text: "\ufeff" + text), NO_JSON),
+    "something behind the facts": (lambda: with_inner(lambda text: text + "{}"), "json-invalid"),
+    "something behind the header": (lambda: with_text(lambda text: text + b"{}"), "json-invalid"),
+    "a byte order mark": (lambda: with_inner(lambda text: "\ufeff" + text), "json-invalid"),
     "many columns": (
         lambda: with_facts(lambda facts: facts["terms"].update(columns=[{"name": f"c{n}"} for n in range(20_000)])),
-        "at most 4096 items",
+        "header-invalid terms.columns",
     ),
     "many things that are no columns": (
         lambda: with_facts(lambda facts: facts["terms"].update(columns=[0] * 400_000)),
-        "terms.columns.0: Input should be a valid dictionary",
+        "header-invalid terms.columns.0: Input should be a valid dictionary or instance of Column",
     ),
     "the same column twice": (
         lambda: with_facts(lambda facts: facts["terms"].update(columns=[{"name": "a"}, {"name": "a"}])),
-        "column 'a' is there twice",
+        "twice 'a'",
     ),
 }
 
 
-@pytest.mark.parametrize(("make", "sentence"), PARSER.values(), ids=PARSER)
-def test_headers_made_to_break_the_parser_are_refused(make: Callable[[], bytes], sentence: str, tmp_path: Path) -> None:
-    assert_refused(tmp_path, make(), sentence)
+@pytest.mark.parametrize(("make", "code"), PARSER.values(), ids=PARSER)
+def test_headers_made_to_break_the_parser_are_refused(make: Callable[[], bytes], code: str, tmp_path: Path) -> None:
+    assert_refused(tmp_path, make(), code)
 
 
 @pytest.mark.parametrize(
@@ -1083,14 +1099,15 @@ def test_headers_made_to_break_the_parser_are_refused(make: Callable[[], bytes],
 @pytest.mark.parametrize("place", ["site", "federation"])
 def test_names_that_could_point_elsewhere_are_refused(place: str, name: str, tmp_path: Path) -> None:
     body = with_facts(lambda facts: (facts if place == "site" else facts["terms"]).update({place: name}))
-    assert_refused(tmp_path, body, rf"{place}.*: .*must be letters, digits, '\.', '_' or '-', at most 64")
+    assert_refused(tmp_path, body, "name-not-plain", place)
 
 
 @pytest.mark.parametrize("text", ["a\u202eb", "a\x1b[2J", "a\nb", " a", "a" * 201, ""])
 def test_columns_that_nobody_could_read_are_refused(text: str, tmp_path: Path) -> None:
-    assert_refused(tmp_path, with_facts(in_column(name=text)), r"terms\.columns\.0\.name: ")
+    code = "text-not-printable" if 0 < len(text) <= 200 else "header-invalid"
+    assert_refused(tmp_path, with_facts(in_column(name=text)), code, "terms.columns.0.name: ")
 
 
 def test_every_refusal_of_the_format_is_a_sentence_that_begins_with_the_source() -> None:
-    with pytest.raises(BadMessage, match=re.escape("the message: the file is empty.")):
+    with refused(BadMessage, "file-empty"):
         wire.decode(b"")

@@ -27,6 +27,7 @@ from goldfc.message.wire import decode, encode, read_message
 from goldfc.server.folder import CLAIMED, Event, Folder, claimed_name
 from goldfc.server.one_shot import fusion_of, pool, shares_of
 from goldfc.server.round import fuse_admitted
+from sentences import has_sentence, refused
 from sites import NAMES, Keys, agreement, bodies, summary_of, write_agreement
 
 NOBODY = 65534
@@ -115,35 +116,39 @@ def changed(what: Agreement, **changes: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "what"),
     [
-        (lambda _: b"", "the file is empty"),
-        (lambda what: bodies(what)["east"][:-9], "its arrays and its header disagree"),
-        (lambda _: b"PK\3\4" + bytes(100), "this is no goldfc message"),
-        (lambda what: changed(what, federation="others"), "it is of federation 'others', not of 'wards'"),
-        (lambda what: changed(what, round=2), "it is of round 2, not of round 3"),
+        (lambda _: b"", "file-empty"),
+        (lambda what: bodies(what)["east"][:-9], "arrays-disagree"),
+        (lambda _: b"PK\3\4" + bytes(100), "no-message"),
+        (
+            lambda what: changed(what, federation="others"),
+            "summary-of-other-terms it is of federation 'others', not of 'wards'",
+        ),
+        (lambda what: changed(what, round=2), "summary-of-other-terms it is of round 2, not of round 3"),
         (
             lambda what: changed(what, columns=what.columns[::-1]),
-            "column 1 .'age'. has the name 'pressure', not 'age'",
+            "summary-of-other-terms column 1 ('age') has the name 'pressure', not 'age'",
         ),
         (
             lambda what: changed(what, columns=(what.columns[0], Column(name="pressure", unit="kPa"))),
-            "column 2 .'pressure'. has the unit 'kPa', not 'mmHg'",
+            "summary-of-other-terms column 2 ('pressure') has the unit 'kPa', not 'mmHg'",
         ),
-        (lambda what: changed(what, privacy="plain"), "lower privacy level than agreed: micro-clusters from 1 rows on"),
-        (lambda what: changed(what, limits=Bounds(most_micro_clusters=60)), "micro-clusters, and 5 are allowed"),
-        (lambda _: encode(Message("model", {}, {})), "is not as it should be|no centroids"),
+        (lambda what: changed(what, privacy="plain"), "privacy-level-low from 1 rows on"),
+        (lambda what: changed(what, limits=Bounds(most_micro_clusters=60)), "too-many-micro-clusters at most 5"),
+        (lambda _: encode(Message("model", {}, {})), "header-invalid"),
     ],
 )
-def test_what_does_not_fit_is_rejected_with_the_reason(tmp_path: Path, content: object, sentence: str) -> None:
+def test_what_does_not_fit_is_rejected_with_the_reason(tmp_path: Path, content: object, what: str) -> None:
     folder = folder_of(tmp_path / "f", agreement(limits=Bounds(most_micro_clusters=5)))
     before = bodies(folder.agreement)
     put(folder, "north.summary", before["north"])
     put(folder, "odd.summary", content(folder.agreement))  # type: ignore[operator]
     events = {event.file: event for event in take(folder)}
     assert events["odd.summary"].outcome == "rejected"
-    with pytest.raises(BadMessage, match=sentence):
-        raise BadMessage(events["odd.summary"].sentence)
+    code, _, value = what.partition(" ")
+    assert has_sentence(events["odd.summary"].sentence, code)
+    assert value in events["odd.summary"].sentence
     assert (folder.accepted / "north.summary").read_bytes() == before["north"]
 
 
@@ -163,7 +168,8 @@ def test_values_outside_of_an_agreed_range_are_refused(tmp_path: Path) -> None:
     put(folder, "east.summary", encode(far.to_message()))
     (event,) = take(folder)
     assert event.outcome == "rejected"
-    assert "in 'age', outside of the agreed range from 0 to 120" in event.sentence
+    assert has_sentence(event.sentence, "outside-range")
+    assert "in 'age', outside the agreed range from 0 to 120" in event.sentence
 
 
 def test_links_pipes_and_folders_are_rejected_as_they_are(tmp_path: Path) -> None:
@@ -240,8 +246,9 @@ def test_with_fewer_than_three_sites_nothing_is_fused(tmp_path: Path, count: int
     for name in NAMES[:count]:
         put(folder, f"{name}.summary", sent[name])
     take(folder)
-    with pytest.raises((TooFewSites, BadMessage), match=r"at least 3 are agreed on|at least one site"):
+    with pytest.raises((TooFewSites, BadMessage)) as caught:
         folder.fuse(3)
+    assert caught.value.code in {"too-few-sites", "no-summaries"}
     assert not (folder.path / "global.model").exists()
 
 
@@ -319,28 +326,25 @@ def test_what_is_not_signed_by_whom_it_speaks_for_is_rejected(tmp_path: Path) ->
     put(folder, "4-replay.summary", keys.sealed(bodies(old)["east"], "east", old))
     put(folder, "5-elsewhere.summary", strangers.sealed(body, "east", what, keys.sites["east"]))
     put(folder, "6-unlisted.summary", keys.sealed(body, "mars", what, strangers.sites["east"]))
-    sentences = [event.sentence for event in take(folder)]
-    for sentence, wanted in zip(
-        sentences,
-        [
-            "not in an envelope",
-            "not signed with the key that is known of 'east'",
-            "site 'north' signed it, but it speaks for 'east'",
-            "for round 2, not for 3",
-            "sealed for another receiver",
-            "'mars' is not among the sites",
-        ],
-        strict=True,
-    ):
-        assert wanted in sentence
+    wanted = {
+        "summary-unsigned": "federation.toml",
+        "signature-wrong": "'east'",
+        "signer-not-sender": "site 'north' signed it, but it speaks for 'east'",
+        "envelope-elsewhere": "for round 2, not for 3",
+        "envelope-not-opened": "",
+        "site-key-unknown": "'mars'",
+    }
+    for event, (code, value) in zip(take(folder), wanted.items(), strict=True):
+        assert has_sentence(event.sentence, code)
+        assert value in event.sentence
     assert folder.status.accepted == ()
 
 
 def test_the_server_must_have_its_own_key(tmp_path: Path) -> None:
     keys = Keys.new()
-    with pytest.raises(BadSettings, match="name the server's private key"):
+    with refused(BadSettings, "server-key-missing"):
         folder_of(tmp_path / "f", keys.agreement())
-    with pytest.raises(BadSettings, match="not the server's key"):
+    with refused(BadSettings, "server-key-wrong"):
         folder_of(tmp_path / "f", keys.agreement(), keys.sites["east"])
 
 
@@ -359,7 +363,7 @@ def test_micro_clusters_that_the_told_moments_cannot_have_are_refused() -> None:
         {"shape": summary.shape * 1e6},
         {"centroids": np.vstack([summary.centroids[:-1], [[30.0, 1e6]]])},
     ):
-        with pytest.raises(BadMessage, match="tells moments that its micro-clusters cannot have"):
+        with refused(BadMessage, "moments-impossible"):
             what.read_summary(lie(summary, **changes))
 
 
@@ -368,16 +372,16 @@ def test_a_site_must_tell_what_was_agreed_and_nothing_else() -> None:
     summary, _ = summary_of(0, "east", what)
     message = summary.to_message()
     less = {name: array for name, array in message.arrays.items() if name != "mass"}
-    with pytest.raises(BadMessage, match="must tell its mass, as agreed"):
+    with refused(BadMessage, "mass-not-as-agreed", "must tell its mass"):
         what.read_summary(Message(message.kind, less, message.facts))
-    with pytest.raises(BadMessage, match="must tell its moments, as agreed"):
+    with refused(BadMessage, "moments-missing"):
         what.read_summary(replace(summary, moments=None).to_message())
     columns = (Column(name="age", range=(0.0, 120.0)), Column(name="pressure", range=(0.0, 300.0)))
     ranged = agreement(scaling="ranges", columns=columns)
-    with pytest.raises(BadMessage, match="must not tell its moments, as agreed"):
+    with refused(BadMessage, "moments-not-agreed"):
         ranged.read_summary(replace(summary, terms=ranged.terms).to_message())
-    for part in ("mass", "shape"):
-        with pytest.raises(BadMessage, match=f"must not tell its {part}, as agreed"):
+    for part, code in (("mass", "mass-not-as-agreed"), ("shape", "shape-not-agreed")):
+        with refused(BadMessage, code, f"must not tell its {part}"):
             agreement(withhold=(part,)).read_summary(message)
 
 

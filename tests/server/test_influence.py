@@ -15,6 +15,7 @@ from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.server.influence import LeftOut, adjusted_rand_index, leave_one_out
+from sentences import refused
 from strategies import blobs, seeds
 
 WAY = OneShot(Task(level=with_fewest(5), rows_each=8), starts=3)
@@ -73,10 +74,10 @@ def test_the_summaries_must_be_those_of_the_model() -> None:
     rows, _ = blobs(3, 360, 3, seed=0)
     summaries = summaries_of(*np.split(rows, 4))
     model = fuse(summaries[:3], 3, WAY, RNG_OF())
-    with pytest.raises(BadMessage, match="'c' is not there"):
+    with refused(BadMessage, "summary-missing", "'c'"):
         next(leave_one_out(summaries[:2], 3, WAY, RNG_OF, model))
-    with pytest.raises(BadMessage, match="'d' took no part"):
+    with refused(BadMessage, "no-part-in-model", "'d'"):
         next(leave_one_out(summaries, 3, WAY, RNG_OF, model))
     other = summarize(rows[:90] + 1.0, "a", WAY.task)[0]
-    with pytest.raises(BadMessage, match="another summary of site 'a'"):
+    with refused(BadMessage, "model-of-other-summary", "'a'"):
         next(leave_one_out([other, *summaries[1:3]], 3, WAY, RNG_OF, model))

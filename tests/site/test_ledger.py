@@ -24,6 +24,7 @@ from goldfc.site.policy import Policy, read_policy
 from goldfc.site.send import Draft, draft_summary, send
 from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
+from sentences import refused
 from sites import Keys, agreement, write_policy
 
 NAMES = ("age", "pressure", "weight", "ill")
@@ -282,7 +283,7 @@ def test_of_two_messages_made_at_once_the_second_is_made_anew(tmp_path: Path) ->
     one, other = table_of(80), table_of(81)
     first, second = draft(one, one.write(data)), draft(other, other.write(data))
     send(first, one.agreement, data, None, key=None)
-    with pytest.raises(AuditRefused, match="were not compared; make it anew"):
+    with refused(AuditRefused, "not-compared"):
         send(second, other.agreement, data, None, key=None)
 
 
@@ -312,7 +313,7 @@ def test_what_is_forgotten_is_gone_and_only_that_it_was_is_written_down(tmp_path
     data = tmp_path / "data.csv"
     sent(table_of(80), data)
     code, said = forget(data)
-    assert (code, said) == (2, "goldfc: 1 messages would be forgotten; say --yes if that is meant.")
+    assert (code, said) == (2, "goldfc: 1 messages would be forgotten; say --yes if that is intended.")
     assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", ".lock", ".message", ".rows", "secret"]
     assert forget(data, "--yes")[0] == 0
     assert names_in(tmp_path / ".goldfc") == [".json", ".jsonl", ".lock", "secret"]

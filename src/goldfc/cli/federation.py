@@ -74,7 +74,7 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
     if data is None and not wanted:
         raise click.UsageError("Name a table, or the columns with --columns.")
     if out.exists() and not force:
-        raise BadSettings(f"{out} is there already; --force replaces it.")
+        raise BadSettings(f"{out} exists already; --force replaces it.", "output-exists")
     if data is None:
         found, odd = [Column(name=each) for each in wanted], dict[str, str]()
     else:
@@ -83,7 +83,7 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
         found, odd = guess_columns(rows, [id_column] if id_column else [])
         found = [column for column in found if not wanted or column.name in wanted]
     if not found:
-        raise BadSettings("No column looks like numbers or categories; name some with --columns.")
+        raise BadSettings("No column looks like numbers or categories; name some with --columns.", "no-usable-column")
     text = agreement_text(name, found, id_column)
     parse_agreement(text, "What would be written")
     write_durably(out, text.encode())
@@ -94,8 +94,8 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
         if data is not None and column.kind == "number" and looks_like_an_id(column.name, rows.column(column.name)):
             say(f"Column {column.name!r} looks like an id. If it is, write --id-column {column.name}.")
     say(
-        "Read it and mend it (units, ranges, the categories of all sites), and give the same file to all sites; each "
-        "keeps it beside its data."
+        "Read it and correct it (units, ranges, the categories of all sites), and give the same file to all sites; "
+        "each keeps it beside its data."
     )
 
 
@@ -105,7 +105,7 @@ def init(data: Path | None, name: str, id_column: str | None, columns: str | Non
 @click.option("--passphrase", is_flag=True, help="Lock NAME.key with one: GOLDFC_PASSPHRASE, or asked for.")
 def keygen(name: str, folder: Path, passphrase: bool) -> None:
     """Make a pair of keys: NAME.key is private and stays with you, NAME.pub goes into federation.toml."""
-    from goldfc.errors import BadSettings
+    from goldfc.errors import BadSettings, code_of
     from goldfc.files import write_durably
     from goldfc.message.columns import plain_name
     from goldfc.message.envelope import PrivateKey
@@ -113,11 +113,13 @@ def keygen(name: str, folder: Path, passphrase: bool) -> None:
     try:
         plain_name(name)
     except ValueError as error:
-        raise BadSettings(f"The name {name!r} {error}.") from error
+        raise BadSettings(f"The name {name!r} {error}.", code_of(error, "name-invalid")) from error
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
     for path in (private, public):
         if os.path.lexists(path):
-            raise BadSettings(f"{path} is there already; whoever loses a key cannot open what was sealed for it.")
+            raise BadSettings(
+                f"{path} exists already; whoever loses a key cannot open what was sealed for it.", "key-exists"
+            )
     key = PrivateKey.new()
     key.write(private, asked_passphrase(again=True) if passphrase else None)
     write_durably(public, f"{key.public.text}\n".encode())
@@ -264,7 +266,9 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     agreement = agreement_for(data, federation)
     check_out(out, is_label_file, [data, model_file, federation, key_file])
     if not model_file.exists():
-        raise BadSettings(f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.")
+        raise BadSettings(
+            f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.", "model-missing"
+        )
     id_column = id_column or (agreement.id_column if agreement else None)
     name = site or model_file.stem
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
@@ -303,7 +307,9 @@ def forget(data: Path, before: datetime | None, sha: str | None, yes: bool) -> N
         say(f"Nothing of that kind is kept in {ledger.folder}.")
         return
     if not yes and not console.is_terminal:
-        raise BadSettings(f"{len(found)} messages would be forgotten; say --yes if that is meant.")
+        raise BadSettings(
+            f"{len(found)} messages would be forgotten; say --yes if that is intended.", "forget-unconfirmed"
+        )
     if not yes and not click.confirm(f"Forget {len(found)} messages? No later one will be compared with them."):
         return
     with ledger.locked():
@@ -318,7 +324,9 @@ def chosen_messages(ledger: "Ledger", before: datetime | None, sha: str | None) 
     if before is not None and sha is not None:
         raise click.UsageError("Name a day or a message, not both.")
     if sha is not None and len(sha) < LEAST_DIGITS:
-        raise BadSettings(f"{sha!r} could be several messages; give at least {LEAST_DIGITS} digits.")
+        raise BadSettings(
+            f"{sha!r} could be several messages; give at least {LEAST_DIGITS} digits.", "message-ambiguous"
+        )
     if sha is not None:
         return ledger.called(sha)
     return ledger.everything() if before is None else ledger.older_than(before.replace(tzinfo=UTC))
@@ -367,6 +375,7 @@ def opened(
     content: bytes, file: Path, agreement: "Agreement | None", site: str | None, key: "PrivateKey | None"
 ) -> bytes:
     """The inside of an envelope, for whoever may open it."""
+    from goldfc.agreement import FILE
     from goldfc.errors import BadSettings
     from goldfc.message.envelope import read_cover
     from goldfc.message.wire import encode, naming
@@ -374,7 +383,9 @@ def opened(
     from goldfc.site.send import open_model
 
     if agreement is None:
-        raise BadSettings("To open an envelope it takes the federation file, which has the keys.")
+        raise BadSettings(
+            f"{file.name} is sealed: to open it takes {FILE}, which has the keys.", "sealed-needs-agreement"
+        )
     with naming(file.name):
         if read_cover(content)[0].to == "server":
             return read_body(content, agreement, key)
@@ -402,7 +413,8 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
     if agreement is not None and agreement.sealed:
         raise BadSettings(
             "In this federation messages are sealed, and so must be the models for every site: put the summaries into "
-            "FOLDER/inbox and federation.toml into FOLDER, and use `goldfc collect FOLDER --key ...`."
+            "FOLDER/inbox and federation.toml into FOLDER, and use `goldfc collect FOLDER --key ...`.",
+            "sealed-needs-collect",
         )
     found = []
     with progress_bar("reading", len(summaries)) as bar:
@@ -434,10 +446,12 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
     from goldfc.server.folder import Folder
 
     if not folder.is_dir():
-        raise BadSettings(f"There is no folder {folder}; make one with a federation.toml in it.")
+        raise BadSettings(f"There is no folder {folder}; make one with a federation.toml in it.", "folder-missing")
     place = Folder(folder, read_key(key_file))
     if wait and not place.agreement.sites and place.agreement.deadline is None:
-        raise BadSettings("--wait needs an end: list the [[sites]] in federation.toml, or set a deadline.")
+        raise BadSettings(
+            "--wait needs an end: list the [[sites]] in federation.toml, or set a deadline.", "wait-endless"
+        )
     with place.locked():
         take_in_all(place, wait=wait)
         status = place.status
@@ -537,7 +551,9 @@ def check_part_of(model: "Model", summary: "Summary", path: Path) -> None:
 
     model.own(summary.site)
     if model.digest_of(summary.site) != summary.to_message().digest:
-        raise BadMessage(f"{path.name}: the model was made from another summary of site {summary.site!r}.")
+        raise BadMessage(
+            f"{path.name}: the model was made from another summary of site {summary.site!r}.", "model-of-other-summary"
+        )
 
 
 def leave_each_out(summaries: "Sequence[Summary]", model: "Model", agreement: "Agreement") -> "list[LeftOut]":
@@ -565,16 +581,21 @@ def check_out(out: Path, is_ours: Callable[[bytes], bool], inputs: Sequence[Path
     from goldfc.errors import BadSettings
 
     if not out.parent.is_dir():
-        raise BadSettings(f"There is no folder {out.parent} to write {out.name} into; make it first.")
+        raise BadSettings(
+            f"There is no folder {out.parent} to write {out.name} into; make it first.", "output-folder-missing"
+        )
     if out.is_dir():
-        raise BadSettings(f"{out} is a folder; name a file.")
+        raise BadSettings(f"{out} is a folder; name a file.", "output-is-folder")
     if not out.exists():
         return
     if any(path is not None and path.exists() and path.samefile(out) for path in inputs):
-        raise BadSettings(f"{out} is an input, and would be overwritten; name another file with -o.")
+        raise BadSettings(f"{out} is an input, and would be overwritten; name another file with -o.", "output-is-input")
     with out.open("rb") as file:
         if not is_ours(file.read(4096)):
-            raise BadSettings(f"{out} is there, and not of the kind that would be written; move it, or name another.")
+            raise BadSettings(
+                f"{out} exists, and is not of the kind that would be written; move it, or name another.",
+                "output-of-other-kind",
+            )
 
 
 def is_message(head: bytes) -> bool:
@@ -627,8 +648,9 @@ def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
     agreements = [read_agreement(path) for path in found]
     if len(agreements) > 1 and agreements[0] != agreements[1]:
         raise BadSettings(
-            f"{found[0]} and {found[1].absolute()} do not say the same; choose one with --federation, and remove the "
-            "one that does not hold."
+            f"{found[0]} and {found[1].absolute()} differ; choose one with --federation, and remove the "
+            "one that does not hold.",
+            "agreements-differ",
         )
     return agreements[0] if agreements else None
 
@@ -650,7 +672,7 @@ def agreement_without_file(
             columns=tuple(Column(name=name) for name in names),
         )
     except ValueError as error:
-        raise BadSettings(f"These columns cannot be used ({error}); `goldfc init` helps.") from error
+        raise BadSettings(f"These columns cannot be used ({error}); `goldfc init` helps.", "columns-invalid") from error
 
 
 def agreement_of_summary(content: bytes, source: str) -> "Agreement":
@@ -662,7 +684,7 @@ def agreement_of_summary(content: bytes, source: str) -> "Agreement":
     from goldfc.message.wire import decode, naming
 
     if is_sealed(content):
-        raise BadSettings(f"{source} is sealed: it takes {FILE}, which has the keys.")
+        raise BadSettings(f"{source} is sealed: to open it takes {FILE}, which has the keys.", "sealed-needs-agreement")
     message = decode(content, source)
     with naming(source):
         summary = Summary.from_message(message)
@@ -676,7 +698,9 @@ def agreement_of_summary(content: bytes, source: str) -> "Agreement":
                 scaling="pooled" if summary.moments else "ranges",
             )
         except ValueError as error:
-            raise BadMessage(f"it cannot be fused without {FILE}, which says what it is about") from error
+            raise BadMessage(
+                f"it cannot be fused without {FILE}, which says what it is about", "summary-nameless"
+            ) from error
 
 
 def checked_site(name: str, agreement: "Agreement") -> str:
@@ -688,9 +712,11 @@ def checked_site(name: str, agreement: "Agreement") -> str:
     try:
         plain_name(name)
     except ValueError as error:
-        raise BadSettings(f"The site name {name!r} {error}; name the site with --site.") from error
+        raise BadSettings(f"The site name {name!r} {error}; name the site with --site.", "site-name-invalid") from error
     if agreement.sites and name not in agreement.names:
-        raise BadSettings(f"{FILE} lists no site {name!r}, but {', '.join(agreement.names)}; use --site.")
+        raise BadSettings(
+            f"{FILE} lists no site {name!r}; it lists {', '.join(agreement.names)}; use --site.", "site-name-unlisted"
+        )
     return name
 
 

@@ -22,7 +22,7 @@ OF_A_SITE = (
 @click.option("--port", type=click.IntRange(1, 65535), default=443, show_default=True, help="Where nodes call it.")
 def flower_kit(folder: Path, name: str, hosts: tuple[str, ...], nodes: tuple[str, ...], port: int) -> None:
     """Write certificates, keys, start scripts and units for a live federation on Flower into FOLDER."""
-    from goldfc.errors import BadSettings
+    from goldfc.errors import BadSettings, code_of
     from goldfc.message.columns import plain_name
     from goldfc.transport.flower.kit import write_kit
 
@@ -30,7 +30,7 @@ def flower_kit(folder: Path, name: str, hosts: tuple[str, ...], nodes: tuple[str
         try:
             plain_name(one)
         except ValueError as error:
-            raise BadSettings(f"The name {one!r} {error}.") from error
+            raise BadSettings(f"The name {one!r} {error}.", code_of(error, "name-invalid")) from error
     write_kit(folder, name, hosts, nodes, port)
     for part, what in (
         ("ca", "signs certificates: keep it offline"),

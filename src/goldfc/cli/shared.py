@@ -28,6 +28,23 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
+# What helps on the command line; the library does not know by which options it is called.
+HINTS = {
+    "agreement-missing": "`goldfc init` writes one",
+    "agreement-unreadable": "`goldfc init` writes one",
+    "audit-refused": "say --accept-risk if you may accept that",
+    "digests-damaged": "`goldfc forget --message` does that",
+    "key-malformed": "`goldfc keygen` makes one",
+    "memory-unreadable": "name it with --federation",
+    "no-message": "`goldfc summarize` makes one from a table",
+    "sealed-needs-key": "name it with --key",
+    "server-key-missing": "name it with --key",
+    "site-key-missing": "name it with --key",
+    "unsigned-after-sealed": "name it with --federation, or say --unsigned if a model without a signature is intended",
+    "unsigned-of-unknown": "name it with --federation, or say --unsigned if you know where the model is from",
+}
+
+
 class SentencesForErrors(click.Group):
     """Say what goldfc refuses in one sentence, without a traceback."""
 
@@ -36,8 +53,14 @@ class SentencesForErrors(click.Group):
         try:
             return super().invoke(ctx)
         except (errors.GoldError, OSError) as error:
-            click.echo(f"{self.name}: {printable(str(error))}", err=True)
+            click.echo(f"{self.name}: {printable(with_hint(error))}", err=True)
             ctx.exit(next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+
+
+def with_hint(error: Exception) -> str:
+    """The sentence, and which option helps."""
+    hint = HINTS.get(errors.code_of(error, ""))
+    return str(error) if hint is None else f"{str(error).rstrip('.')}; {hint}."
 
 
 def printable(text: str) -> str:

@@ -107,6 +107,8 @@ def _log_volume(n_features: int, bandwidth: float) -> float:
 
 def _check(sites: Sequence[FloatArray]) -> None:
     if len(sites) < 2:
-        raise BadSettings(f"The Non-ICD degree compares sites: at least 2 are needed, got {len(sites)}.")
+        raise BadSettings(
+            f"The Non-ICD degree compares sites: at least 2 are needed, got {len(sites)}.", "degree-of-few-sites"
+        )
     if min(len(rows) for rows in sites) == 0:
-        raise BadRows("A site without rows has no distribution; leave it out.")
+        raise BadRows("A site without rows has no distribution; leave it out.", "site-without-rows")

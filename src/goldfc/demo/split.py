@@ -46,7 +46,7 @@ class Drawing:
 
     def __init__(self, X: FloatArray, y: IntArray, rng: np.random.Generator, *, max_subclusters: int = 10) -> None:
         if max_subclusters < 1:
-            raise BadSettings(f"max_subclusters must be at least 1, got {max_subclusters}.")
+            raise BadSettings(f"max_subclusters must be at least 1, got {max_subclusters}.", "max-subclusters")
         self._classes = [class_rows(X, np.flatnonzero(y == label)) for label in np.unique(y)]
         self._rng = rng
         self._max_subclusters = max_subclusters
@@ -55,7 +55,7 @@ class Drawing:
     def first(self, n_sites: int) -> list[IntArray]:
         """The rows of the first so many sites; those that were drawn before are not drawn again."""
         if n_sites < 1:
-            raise BadSettings(f"n_sites must be at least 1, got {n_sites}; the paper has 8 sites.")
+            raise BadSettings(f"n_sites must be at least 1, got {n_sites}; the paper has 8 sites.", "n-sites")
         # One thread: k-means adds up in the order in which threads finish, and the last digit may move a row.
         with threadpool_limits(limits=1):
             for rng in self._rng.spawn(max(n_sites - len(self._sites), 0)):

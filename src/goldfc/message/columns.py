@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError, model_validator
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadSettings
+from goldfc.errors import BadSettings, code_of
 from goldfc.learning.micro_clusters import Layout
 
 # Names go into file names, tables and pages: letters, digits and a few signs, so that none can point elsewhere.
@@ -34,21 +34,22 @@ def shown(text: str) -> str:
 def plain_text(text: str) -> str:
     """A text that a person can read: nothing that is invisible or turns the direction of writing."""
     if not text.isprintable() or text.strip() != text:
-        raise ValueError("must be printable, without blanks at either end")
+        raise BadSettings("must be printable, without blanks at either end", "text-not-printable")
     if INVISIBLE.search(text):
-        raise ValueError("must have no signs that cannot be seen; type it anew")
+        raise BadSettings("must not have invisible characters; type it again", "text-invisible")
     # Otherwise two texts could look the same and be different, such as an accent in one sign and in two.
     if not unicodedata.is_normalized("NFC", text):
-        raise ValueError("must be written in Unicode's normal form C; type it anew")
+        raise BadSettings("must be written in Unicode's normal form C; type it again", "text-not-normal")
     return text
 
 
 def plain_name(text: str) -> str:
     """A name that is safe in a file name, on every platform."""
     if not re.fullmatch(NAME, text) or text.partition(".")[0].upper() in DEVICES:
-        raise ValueError(
-            "must be letters, digits, '.', '_' or '-', at most 64, begin with a letter or digit, and be no device of "
-            "Windows, such as 'nul'"
+        raise BadSettings(
+            "must be letters, digits, '.', '_' or '-', at most 64, begin with a letter or digit, and not be a device "
+            "of Windows, such as 'nul'",
+            "name-not-plain",
         )
     return text
 
@@ -71,6 +72,15 @@ def alike(texts: Iterable[str], look: Callable[[str], str]) -> tuple[str, str] |
             return seen[own], text
         seen[own] = text
     return None
+
+
+def refuse_alike(what: str, texts: Iterable[str], look: Callable[[str], str]) -> None:
+    """Refuse two that are identical, or that people take for each other."""
+    one, other = alike(texts, look) or ("", "")
+    if one != other:
+        raise BadSettings(f"{what}s {one!r} and {other!r} look alike; rename one of them", "alike")
+    if one:
+        raise BadSettings(f"{what} {one!r} appears twice", "twice")
 
 
 Name = Annotated[str, AfterValidator(plain_name)]
@@ -101,15 +111,19 @@ class Column(Strict):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.kind != "number" and (self.range is not None or self.step is not None or self.unit):
-            raise ValueError(f"column {self.name!r} is no number: it has no unit, range or step")
+            raise BadSettings(
+                f"column {self.name!r} is not a number, so it has no unit, range or step", "column-not-number"
+            )
         if self.range is not None and not self.range[0] < self.range[1]:
-            raise ValueError(f"column {self.name!r} needs a range of two numbers, the smaller one first")
+            raise BadSettings(
+                f"column {self.name!r} needs a range of two numbers, the smaller one first", "column-range"
+            )
         if self.step is not None and not self.step > 0.0:
-            raise ValueError(f"column {self.name!r} needs a step above 0")
+            raise BadSettings(f"column {self.name!r} needs a step above 0", "column-step")
         if self.kind == "category" and (len(self.categories) < 2 or len(set(self.categories)) < len(self.categories)):
-            raise ValueError(f"column {self.name!r} needs at least two categories, all different")
+            raise BadSettings(f"column {self.name!r} needs at least two categories, all different", "column-categories")
         if self.kind != "category" and self.categories:
-            raise ValueError(f"column {self.name!r} has categories, but its kind is {self.kind!r}")
+            raise BadSettings(f"column {self.name!r} has categories, but its kind is {self.kind!r}", "column-kind")
         return self
 
     @property
@@ -139,14 +153,12 @@ class Terms(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if pair := alike((column.name for column in self.columns), look_of_text):
-            raise ValueError(
-                f"column {pair[1]!r} is there twice"
-                if pair[0] == pair[1]
-                else f"columns {pair[0]!r} and {pair[1]!r} look alike; rename one of them"
-            )
+        refuse_alike("column", (column.name for column in self.columns), look_of_text)
         if self.n_features > MOST_FEATURES:
-            raise ValueError(f"the columns become {self.n_features} features; at most {MOST_FEATURES} are possible")
+            raise BadSettings(
+                f"the columns become {self.n_features} features; at most {MOST_FEATURES} are possible",
+                "columns-too-wide",
+            )
         return self
 
     @property
@@ -201,9 +213,13 @@ UNNAMED = Terms()
 def ranges_of(terms: Terms) -> tuple[FloatArray, FloatArray]:
     """The agreed ends of every feature."""
     if without := [column.name for column in terms.columns if math.inf in column.limits]:
-        raise BadSettings(f"Scaling by ranges needs a range for every column; {without[0]!r} has none.")
+        raise BadSettings(
+            f"Scaling by ranges needs a range for every column; {without[0]!r} has none.", "range-missing"
+        )
     if not terms.columns:
-        raise BadSettings("Scaling by ranges needs columns with ranges, and nobody has named any.")
+        raise BadSettings(
+            "Scaling by ranges needs columns with ranges, and there are no columns; name some.", "ranges-unnamed"
+        )
     low, high = np.array([column.limits for column in terms.features]).T
     return low, high
 
@@ -214,6 +230,11 @@ def first_complaint(error: ValidationError) -> str:
     place = ".".join(str(part) for part in complaint["loc"])
     what = "there is no such setting" if complaint["type"] == "extra_forbidden" else complaint["msg"]
     return shown(f"{place or 'it'}: {what.removeprefix('Value error, ')}")[:300]
+
+
+def complaint_code(error: ValidationError, default: str) -> str:
+    """The code of what is wrong, where the first complaint is one of ours."""
+    return code_of(error.errors(include_url=False, include_input=False)[0].get("ctx", {}).get("error"), default)
 
 
 def as_facts(model: BaseModel) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import Field, ValidationError
 
 from goldfc.errors import BadMessage, BadSettings
-from goldfc.message.columns import Name, Strict, first_complaint
+from goldfc.message.columns import Name, Strict, complaint_code, first_complaint
 from goldfc.message.keyfile import Ask, from_environment, read_key_text, write_key_text
 from goldfc.message.message import canonical_json
 from goldfc.message.wire import MOST_BYTES, MOST_ENVELOPE_BYTES, naming, parse_json
@@ -45,7 +45,7 @@ class PublicKey:
     def __post_init__(self) -> None:
         """Refuse what is no key, and keys that everybody could open an envelope for, or sign with."""
         signing, sealing = self.parts()
-        nothing = BadSettings("This public key protects nothing: nobody's private key belongs to it.")
+        nothing = BadSettings("This public key protects nothing: no private key belongs to it.", "key-protects-nothing")
         if not can_be_of_somebody(signing.public_bytes_raw()):
             raise nothing
         try:
@@ -116,7 +116,7 @@ def split_key(text: str, prefix: str) -> tuple[bytes, bytes]:
     # The last letter has bits to spare, but a key has one text only: it is part of what is signed.
     if len(raw) != 2 * KEY_BYTES or prefix + base64.b64encode(raw).decode() != text:
         what = "public" if prefix == PUBLIC_PREFIX else "private"
-        raise BadSettings(f"This is no {what} key of goldfc: it must be {prefix!r} and 88 letters; see goldfc keygen.")
+        raise BadSettings(f"This is not a {what} key of goldfc: it must be {prefix!r} and 88 letters.", "key-malformed")
     return raw[:KEY_BYTES], raw[KEY_BYTES:]
 
 
@@ -150,13 +150,15 @@ def is_sealed(message: bytes) -> bool:
 def read_cover(message: bytes) -> tuple[Context, bytes]:
     """What the envelope says of itself, and what is inside, still sealed."""
     if len(message) > MOST_SEALED_BYTES:
-        raise BadMessage(f"The envelope has {len(message)} bytes, and {MOST_SEALED_BYTES} are the limit.")
+        raise BadMessage(
+            f"The envelope has {len(message)} bytes, and {MOST_SEALED_BYTES} is the limit.", "envelope-large"
+        )
     if not is_sealed(message):
-        raise BadMessage("This is no envelope of goldfc: it does not begin like one.")
+        raise BadMessage("This is not an envelope of goldfc: it does not begin like one.", "envelope-none")
     start = len(MAGIC) + 4
     length = int.from_bytes(message[len(MAGIC) : start], "little")
     if length > MOST_CONTEXT_BYTES or len(message) < start + length:
-        raise BadMessage("The envelope is cut off or damaged.")
+        raise BadMessage("The envelope is cut off or damaged.", "envelope-damaged")
     cover = message[start : start + length]
     with naming("What the envelope says of itself"):
         facts = parse_json(cover)
@@ -164,10 +166,14 @@ def read_cover(message: bytes) -> tuple[Context, bytes]:
         context = Context.model_validate(facts)
     except ValidationError as error:
         raise BadMessage(
-            f"What the envelope says of itself is not as it should be ({first_complaint(error)})."
+            f"What the envelope says of itself is not as it should be ({first_complaint(error)}).",
+            complaint_code(error, "cover-invalid"),
         ) from error
     if canonical_json(context.model_dump()).encode() != cover:
-        raise BadMessage("What the envelope says of itself is not written in the one way that it is written in.")
+        raise BadMessage(
+            "What the envelope says of itself is not in canonical form: the same content must have the same bytes.",
+            "not-canonical",
+        )
     return context, message[start + length :]
 
 
@@ -178,20 +184,24 @@ def unseal(message: bytes, expected: Context, sender: PublicKey, receiver: Priva
         if getattr(context, field) != getattr(expected, field):
             raise BadMessage(
                 f"The envelope is for {field} {getattr(context, field)!r}, not for {getattr(expected, field)!r}; "
-                "it belongs elsewhere, or somebody sends an old one again."
+                "it belongs elsewhere, or an old one was sent again.",
+                "envelope-elsewhere",
             )
     bound = expected.bound_to(receiver.public)
     try:
         opened = SUITE.decrypt(sealed, receiver.parts()[1], info=bound)
     except (InvalidTag, ValueError) as error:
-        raise BadMessage("The envelope cannot be opened: it is sealed for another receiver, or damaged.") from error
+        raise BadMessage(
+            "The envelope cannot be opened: it is sealed for another receiver, or damaged.", "envelope-not-opened"
+        ) from error
     signature, body = opened[:SIGNATURE_BYTES], opened[SIGNATURE_BYTES:]
     try:
         sender.parts()[0].verify(signature, bound + b"\n" + body)
     except InvalidSignature as error:
         raise BadMessage(
-            f"The envelope is not signed with the key that is known of {expected.site!r}."
+            f"The envelope is not signed with the known key of {expected.site!r}."
             if expected.to == "server"
-            else "The envelope is not signed with the key that is known of the server."
+            else "The envelope is not signed with the known key of the server.",
+            "signature-wrong",
         ) from error
     return bytes(body)

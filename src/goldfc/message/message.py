@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from goldfc.errors import BadMessage
-from goldfc.message.columns import first_complaint
+from goldfc.message.columns import complaint_code, first_complaint
 
 Face = TypeVar("Face")
 
@@ -75,13 +75,18 @@ class Message:
     def read_as(self, kind: str) -> Iterator[None]:
         """Refuse to read a message as something that it is not, or that lacks what its kind must have."""
         if self.kind != kind:
-            raise BadMessage(f"Expected a message of kind {kind!r}, got {self.kind!r}.")
+            raise BadMessage(f"Expected a message of kind {kind!r}, got {self.kind!r}.", "kind-unexpected")
         try:
             yield
         except ValidationError as error:
-            raise BadMessage(f"A message of kind {kind!r} is not as it should be: {first_complaint(error)}.") from error
+            raise BadMessage(
+                f"A message of kind {kind!r} is not as it should be: {first_complaint(error)}.",
+                complaint_code(error, "message-invalid"),
+            ) from error
         except (KeyError, TypeError) as error:
-            raise BadMessage(f"A message of kind {kind!r} is not as it should be: {error}.") from error
+            raise BadMessage(
+                f"A message of kind {kind!r} is not as it should be: {error}.", "message-invalid"
+            ) from error
 
 
 def canonical_json(value: object) -> str:

@@ -131,7 +131,9 @@ class Model(Content):
     def own(self, site: str) -> slice:
         """Where the micro-clusters of one site are."""
         if site not in self.sites:
-            raise BadMessage(f"Site {site!r} took no part in this model; its sites are {', '.join(self.sites)}.")
+            raise BadMessage(
+                f"Site {site!r} took no part in this model; its sites are {', '.join(self.sites)}.", "no-part-in-model"
+            )
         number = self.sites.index(site)
         start = sum(self.micro_counts[:number])
         return slice(start, start + self.micro_counts[number])
@@ -153,32 +155,49 @@ class Model(Content):
     def from_message(cls, message: Message) -> Self:
         """Read it back; refuse what does not fit together."""
         model = super().from_message(message)
-        for rule, kept in rules_of(model):
+        for broken, kept in rules_of(model):
             if not kept():
-                raise BadMessage(f"The model does not fit together: {rule}.")
+                raise broken
         return model
 
 
-def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """What must hold for a model, each in words; later ones build on earlier ones."""
+def unfit(rule: str, code: str) -> BadMessage:
+    """What to say of a model that breaks a rule."""
+    return BadMessage(f"The model does not fit together: {rule}.", code)
+
+
+def rules_of(model: Model) -> Iterator[tuple[BadMessage, Callable[[], bool]]]:
+    """What must hold for a model, each as its refusal; later ones build on earlier ones."""
     shape, micro, levels = model.centroids.shape, len(model.micro_labels), model.levels
-    yield "centroids form a table", lambda: len(shape) == 2 and 0 not in shape
-    yield "its columns make as many features", lambda: model.terms.n_features in (0, shape[1])
-    yield "agreement lies between 0 and 1", lambda: 0.0 <= model.agreement <= 1.0
-    yield "its kind of cluster is known", lambda: model.kind in KINDS
-    yield "there is one reach and one mass per cluster", lambda: model.reach.shape == model.mass.shape == shape[:1]
+    yield unfit("centroids must form a table", "model-centroids-form"), lambda: len(shape) == 2 and 0 not in shape
     yield (
-        "the covariance is that of its numbers and its kind",
+        unfit("its columns must make as many features as centroids have", "model-features"),
+        lambda: model.terms.n_features in (0, shape[1]),
+    )
+    yield unfit("agreement must lie between 0 and 1", "model-agreement"), lambda: 0.0 <= model.agreement <= 1.0
+    yield unfit("its kind of cluster must be known", "model-kind"), lambda: model.kind in KINDS
+    yield (
+        unfit("there must be one reach and one mass per cluster", "model-reach-form"),
+        lambda: model.reach.shape == model.mass.shape == shape[:1],
+    )
+    yield (
+        unfit("the covariance must have the form for its numbers and its kind", "model-covariance-form"),
         lambda: model.covariance.shape in forms_of_covariance(model),
     )
-    yield "masses of clusters are above 0", lambda: bool(((model.mass > 0.0) & (model.mass <= LARGEST_TOTAL)).all())
     yield (
-        "it has prototypes if it is linked, and only then",
+        unfit("masses of clusters must be above 0", "model-mass"),
+        lambda: bool(((model.mass > 0.0) & (model.mass <= LARGEST_TOTAL)).all()),
+    )
+    yield (
+        unfit("it must have prototypes if it is linked, and only then", "model-linked"),
         lambda: (model.kind == "linked") == (model.prototypes is not None),
     )
-    yield "every cluster has its prototypes", lambda: model.prototypes is None or fits(model.prototypes, shape)
     yield (
-        "centroids, covariance and reach are finite",
+        unfit("every cluster must have its prototypes", "model-prototypes"),
+        lambda: model.prototypes is None or fits(model.prototypes, shape),
+    )
+    yield (
+        unfit("centroids, covariance and reach must be finite", "model-not-finite"),
         lambda: all(
             (np.abs(values) <= limit).all()
             for values, limit in (
@@ -188,37 +207,64 @@ def rules_of(model: Model) -> Iterator[tuple[str, Callable[[], bool]]]:
             )
         ),
     )
-    yield "shares lie between 0 and 1", lambda: are_shares(model.layout.shares_of(model.centroids))
     yield (
-        "variances and reaches are not negative",
+        unfit("shares must lie between 0 and 1", "model-shares"),
+        lambda: are_shares(model.layout.shares_of(model.centroids)),
+    )
+    yield (
+        unfit("variances and reaches must not be negative", "model-negative"),
         lambda: bool((diagonal_of(model.covariance) > 0.0).all() and (model.reach >= 0.0).all()),
     )
-    yield "the covariance is one that rows can have", lambda: is_covariance(model.covariance)
-    yield "distances can be told by the covariance", lambda: can_be_undone(model.covariance)
-    yield "every site is named once", lambda: 0 < len(set(model.sites)) == len(model.sites)
-    yield "every site has a digest", lambda: len(model.digests) == len(model.sites)
-    yield "every site has micro-clusters", lambda: len(model.micro_counts) == len(model.sites)
-    yield "the micro-clusters of all sites are there", lambda: sum(model.micro_counts) == micro
-    yield "none has less than one", lambda: min(model.micro_counts) >= 1
-    yield "labels are clusters", lambda: model.micro_labels.ndim == 1 and int(model.micro_labels.max()) < shape[0]
     yield (
-        "certainty lies between 0 and 1",
+        unfit("the covariance must be one that rows can have", "model-covariance"),
+        lambda: is_covariance(model.covariance),
+    )
+    yield unfit("the covariance must allow distances", "model-distances"), lambda: can_be_undone(model.covariance)
+    yield unfit("every site must be named once", "model-sites"), lambda: 0 < len(set(model.sites)) == len(model.sites)
+    yield unfit("every site must have a digest", "model-digests"), lambda: len(model.digests) == len(model.sites)
+    yield (
+        unfit("every site must have a count of micro-clusters", "model-counts"),
+        lambda: len(model.micro_counts) == len(model.sites),
+    )
+    yield (
+        unfit("the micro-clusters of all sites must be there", "model-micro-clusters"),
+        lambda: sum(model.micro_counts) == micro,
+    )
+    yield (
+        unfit("every site must have at least one micro-cluster", "model-count-of-none"),
+        lambda: min(model.micro_counts) >= 1,
+    )
+    yield (
+        unfit("every label must be a cluster", "model-labels"),
+        lambda: model.micro_labels.ndim == 1 and int(model.micro_labels.max()) < shape[0],
+    )
+    yield (
+        unfit("certainty must lie between 0 and 1", "model-certainty"),
         lambda: (
             model.micro_certainty.shape == (micro,)
             and bool(((model.micro_certainty >= 0.0) & (model.micro_certainty <= 1.0)).all())
         ),
     )
-    yield "every level has all micro-clusters", lambda: levels.labels.shape == (micro, len(levels.n_clusters))
     yield (
-        "levels hold no more clusters than they say",
+        unfit("every level must have all micro-clusters", "model-levels"),
+        lambda: levels.labels.shape == (micro, len(levels.n_clusters)),
+    )
+    yield (
+        unfit("levels must hold no more clusters than they say", "model-level-counts"),
         lambda: bool((levels.labels.max(axis=0) < np.array(levels.n_clusters)).all()),
     )
     yield (
-        "the pooled moments have its features",
+        unfit("the pooled moments must have its features", "model-moments-form"),
         lambda: model.moments is None or model.moments.mean.shape == model.moments.squares.shape == shape[1:],
     )
-    yield "the pooled moments are those of rows", lambda: model.moments is None or could_be_of_rows(model.moments)
-    yield "what is proposed has evidence", lambda: model.proposal is None or is_proposal(model.proposal)
+    yield (
+        unfit("the pooled moments must be those of rows", "model-moments"),
+        lambda: model.moments is None or could_be_of_rows(model.moments),
+    )
+    yield (
+        unfit("what is proposed must have evidence", "model-proposal"),
+        lambda: model.proposal is None or is_proposal(model.proposal),
+    )
 
 
 def forms_of_covariance(model: Model) -> list[tuple[int, ...]]:

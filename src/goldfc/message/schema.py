@@ -94,7 +94,7 @@ class Content:
             for name, part, default in schema_of(cls):
                 if values[name] is MISSING and default is MISSING:
                     told = name if isinstance(part, Group) else part.name or name
-                    raise BadMessage(f"A message of kind {cls.KIND!r} must hold {told!r}.")
+                    raise BadMessage(f"A message of kind {cls.KIND!r} must hold {told!r}.", "field-missing")
             return cls(**{name: value for name, value in values.items() if value is not MISSING})
 
 
@@ -123,7 +123,10 @@ def value_in(message: Message, name: str, part: Array | Fact | Group) -> Any:
     absent = [own for own, value in values.items() if value is MISSING]
     if 0 < len(absent) < len(values):
         named = [one.name or own for own, one in part.parts.items()]
-        raise BadMessage(f"A {message.kind} must hold all of {', '.join(named[:-1])} and {named[-1]}, or none of them.")
+        raise BadMessage(
+            f"A {message.kind} must hold all of {', '.join(named[:-1])} and {named[-1]}, or none of them.",
+            "group-incomplete",
+        )
     return MISSING if absent else part.make(**values)
 
 
@@ -141,5 +144,5 @@ def part_in(message: Message, name: str, part: Array | Fact) -> Any:
 def whole_numbers(values: NDArray[Any], kind: str) -> NDArray[np.int64]:
     """Labels, whatever kind of numbers they travelled as; -0 would be another way to write 0."""
     if not (~np.signbit(values) & (values < 2**31) & (values == np.floor(values))).all():
-        raise BadMessage(f"The {kind} holds labels that are not whole numbers from 0 on.")
+        raise BadMessage(f"The {kind} holds labels that are not whole numbers from 0 on.", "labels-not-whole")
     return values.astype(np.int64)

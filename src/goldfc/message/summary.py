@@ -51,17 +51,20 @@ class Summary(Content):
         if self.centroids.ndim != 2 or 0 in self.centroids.shape:
             raise BadMessage(
                 f"The summary of site {self.site!r} must hold a table of centroids, "
-                f"at least 1 x 1; its shape is {self.centroids.shape}."
+                f"at least 1 x 1; its shape is {self.centroids.shape}.",
+                "centroids-form",
             )
         if not (np.abs(self.centroids) <= LARGEST_VALUE).all():
             raise BadMessage(
                 f"The summary of site {self.site!r} holds centroids that are not finite numbers of at most "
-                f"{LARGEST_VALUE:g} in size."
+                f"{LARGEST_VALUE:g} in size.",
+                "centroids-not-finite",
             )
         if self.terms.columns and self.terms.n_features != self.centroids.shape[1]:
             raise BadMessage(
                 f"The summary of site {self.site!r} has centroids of {self.centroids.shape[1]} features, but its "
-                f"columns make {self.terms.n_features}."
+                f"columns make {self.terms.n_features}.",
+                "features-not-columns",
             )
         if self.mass is not None:
             object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
@@ -86,38 +89,45 @@ class Summary(Content):
         try:
             return np.require(values, np.float64, ["C"])
         except (TypeError, ValueError) as error:
-            raise BadMessage(f"The summary of site {self.site!r} holds {what} not numbers.") from error
+            raise BadMessage(f"The summary of site {self.site!r} holds {what} not numbers.", "not-numbers") from error
 
     def _checked_mass(self, mass: FloatArray) -> IntArray:
         if mass.shape != (len(self.centroids),):
             raise BadMessage(
                 f"The summary of site {self.site!r} must hold one mass per micro-cluster, {len(self.centroids)}; "
-                f"it has the shape {mass.shape}."
+                f"it has the shape {mass.shape}.",
+                "mass-form",
             )
         if not ((mass >= self.level.fewest) & (mass <= LARGEST_MASS) & (mass == np.floor(mass))).all():
             raise BadMessage(
                 f"The summary of site {self.site!r} holds masses that are not whole numbers from {self.level.fewest} "
-                f"to {LARGEST_MASS}."
+                f"to {LARGEST_MASS}.",
+                "mass-not-whole",
             )
         return mass.astype(np.int64)
 
     def _checked_shape(self, shape: FloatArray) -> FloatArray:
         if not len(self.layout.numbers):
-            raise BadMessage(f"The summary of site {self.site!r} holds a shape, but no column of numbers.")
+            raise BadMessage(
+                f"The summary of site {self.site!r} holds a shape, but no column of numbers.", "shape-without-numbers"
+            )
         wanted = form_of_shape(len(self.layout.numbers))
         if shape.shape != wanted:
             raise BadMessage(
                 f"The summary of site {self.site!r} must hold a shape of {' x '.join(map(str, wanted))} numbers; "
-                f"it has {' x '.join(map(str, shape.shape))}."
+                f"it has {' x '.join(map(str, shape.shape))}.",
+                "shape-form",
             )
         if not (np.abs(shape) <= LARGEST_VALUE**2).all():
             raise BadMessage(
-                f"The summary of site {self.site!r} holds a shape with numbers that are not finite or too large."
+                f"The summary of site {self.site!r} holds a shape with numbers that are not finite or too large.",
+                "shape-not-finite",
             )
         if not is_covariance(shape):
             raise BadMessage(
                 f"The summary of site {self.site!r} holds a shape that no rows can have: it is not symmetric, or "
-                "some direction would have a negative variance."
+                "some direction would have a negative variance.",
+                "shape-impossible",
             )
         return shape
 
@@ -125,26 +135,32 @@ class Summary(Content):
         width = (self.centroids.shape[1],)
         sizes = np.abs(np.concatenate([moments.mean, np.sqrt(np.abs(moments.squares))]))
         if moments.mean.shape != width or moments.squares.shape != width:
-            raise BadMessage(f"The summary of site {self.site!r} must hold one mean and one M2 for every feature.")
+            raise BadMessage(
+                f"The summary of site {self.site!r} must hold one mean and one M2 for every feature.", "moments-form"
+            )
         if not (sizes <= LARGEST_VALUE).all() or (moments.squares < 0.0).any():
             raise BadMessage(
-                f"The summary of site {self.site!r} holds moments that are not finite, too large or negative."
+                f"The summary of site {self.site!r} holds moments that are not finite, too large or negative.",
+                "moments-not-finite",
             )
         if not (1 <= moments.count <= LARGEST_MASS and moments.count == int(moments.count)):
             raise BadMessage(
                 f"The summary of site {self.site!r} counts {moments.count:g} rows; it must be a whole number from "
-                f"1 to {LARGEST_MASS}."
+                f"1 to {LARGEST_MASS}.",
+                "count-not-whole",
             )
         # Each mass and the count are rounded on their own.
         if self.mass is not None and abs(self.mass.sum() - moments.count) > self.level.fewest * (len(self.mass) + 1):
             raise BadMessage(
                 f"The summary of site {self.site!r} counts {moments.count:g} rows, but its micro-clusters have "
-                f"{self.mass.sum()}."
+                f"{self.mass.sum()}.",
+                "count-not-mass",
             )
         if not self._spreads_as(moments):
             raise BadMessage(
                 f"The summary of site {self.site!r} tells moments that its micro-clusters cannot have: they spread "
-                "further."
+                "further.",
+                "moments-impossible",
             )
 
     def _spreads_as(self, moments: Moments) -> bool:

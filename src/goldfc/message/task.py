@@ -34,10 +34,12 @@ class Task:
         for name in ("most", "rows_each"):
             value = getattr(self, name)
             if not isinstance(value, numbers.Integral) or int(value) < 1:
-                raise BadSettings(f"{name} must be a whole number from 1 on, got {value!r}.")
+                raise BadSettings(f"{name} must be a whole number from 1 on, got {value!r}.", "whole-number")
             object.__setattr__(self, name, int(value))  # numpy's numbers cannot travel
         if self.scaling not in get_args(Scaling):
-            raise BadSettings(f"scaling must be one of {', '.join(get_args(Scaling))}, got {self.scaling!r}.")
+            raise BadSettings(
+                f"scaling must be one of {', '.join(get_args(Scaling))}, got {self.scaling!r}.", "scaling"
+            )
 
     def limit(self, n_rows: int) -> int:
         """How many micro-clusters a site with so many rows may have."""

@@ -20,9 +20,9 @@ from pydantic import AfterValidator, ValidationError, create_model
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
-from goldfc.errors import BadMessage
+from goldfc.errors import BadMessage, BadSettings, code_of
 from goldfc.files import open_plain
-from goldfc.message.columns import MOST_FEATURES, Strict, Terms, Text, as_facts, first_complaint, shown
+from goldfc.message.columns import MOST_FEATURES, Strict, Terms, Text, as_facts, complaint_code, first_complaint, shown
 from goldfc.message.message import Message, canonical_json
 from goldfc.message.model import Model
 from goldfc.message.schema import Array, Content, Fact, leaves_of
@@ -33,7 +33,7 @@ MOST_BYTES = 16 * 2**20
 MOST_HEADER_BYTES = 2**20
 MOST_KEYS = 100
 MOST_CENTROIDS = 20_000
-# What an envelope adds to a message at the most.
+# What an envelope adds to a message at most.
 MOST_ENVELOPE_BYTES = 2_000
 KEY = "goldfc"
 
@@ -41,7 +41,7 @@ KEY = "goldfc"
 def named(terms: Terms) -> Terms:
     """Terms of a message that leaves the process: of which federation it is must be said."""
     if not terms.federation:
-        raise ValueError("must name the federation")
+        raise BadSettings("must name the federation", "federation-missing")
     return terms
 
 
@@ -87,7 +87,8 @@ def encode(message: Message, software: str | None = None) -> bytes:
     if len(body) > MOST_BYTES or int.from_bytes(body[:8], "little") > MOST_HEADER_BYTES:
         raise BadMessage(
             f"The message would have {len(body)} bytes and a header of {int.from_bytes(body[:8], 'little')}; "
-            f"{MOST_BYTES} and {MOST_HEADER_BYTES} are the limits: fewer micro-clusters or sites, or shorter names."
+            f"{MOST_BYTES} and {MOST_HEADER_BYTES} are the limits: fewer micro-clusters or sites, or shorter names.",
+            "message-would-be-large",
         )
     return body
 
@@ -101,7 +102,7 @@ def decode(body: bytes, source: str = "the message") -> Message:
     """Bytes from anywhere as a message, or `BadMessage`. What it says is still to be checked: `from_message`."""
     with naming(source):
         if len(body) > MOST_BYTES:
-            raise BadMessage(f"it has {len(body)} bytes, and {MOST_BYTES} are the limit")
+            raise BadMessage(f"it has {len(body)} bytes, and {MOST_BYTES} is the limit", "message-large")
         facts, tensors = read_facts(body)
         facts = checked_facts(facts)
         check_tensors(facts["kind"], tensors)
@@ -110,7 +111,7 @@ def decode(body: bytes, source: str = "the message") -> Message:
         del facts["format"]
         message = Message(kind, arrays, facts)
         if encode(message, software) != body:
-            raise BadMessage("it is not written in the one way that its content is written in")
+            raise BadMessage("it is not in canonical form: the same content must have the same bytes", "not-canonical")
         return message
 
 
@@ -120,26 +121,24 @@ def naming(source: str) -> Iterator[None]:
     try:
         yield
     except BadMessage as error:
-        raise BadMessage(f"{shown(source)}: {error}".rstrip(".") + ".") from error.__cause__
+        raise BadMessage(f"{shown(source)}: {error}".rstrip(".") + ".", error.code) from error.__cause__
 
 
 def read_facts(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facts, and what is said of the arrays, both as they stand there."""
     if not body:
-        raise BadMessage("the file is empty")
+        raise BadMessage("the file is empty", "file-empty")
     length = int.from_bytes(body[:8], "little")
     if body[8:9] != b"{":
-        raise BadMessage(
-            "this is no goldfc message: it does not begin like one (`goldfc summarize` makes one of a table)"
-        )
+        raise BadMessage("this is not a goldfc message: it does not begin like one", "no-message")
     if length > MOST_HEADER_BYTES:
-        raise BadMessage(f"its header has {length} bytes, and {MOST_HEADER_BYTES} are the limit")
+        raise BadMessage(f"its header has {length} bytes, and {MOST_HEADER_BYTES} is the limit", "header-large")
     if len(body) < 8 + length:
-        raise BadMessage("it is cut off, or still being written")
+        raise BadMessage("it is cut off, or still being written", "cut-off")
     header = parse_json(body[8 : 8 + length])
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or set(metadata) != {KEY} or not isinstance(metadata[KEY], str):
-        raise BadMessage("this is a safetensors file, but no goldfc message")
+        raise BadMessage("this is a safetensors file, but not a goldfc message", "other-safetensors")
     return parse_json(metadata[KEY].encode(errors="surrogatepass")), header
 
 
@@ -148,25 +147,27 @@ def parse_json(text: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text.decode(), object_pairs_hook=without_twins, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
-        raise BadMessage(f"its header is no valid JSON ({str(error)[:100]})") from error
+        raise BadMessage(
+            f"its header is not valid JSON ({str(error)[:100]})", code_of(error, "json-invalid")
+        ) from error
     if not isinstance(value, dict):
-        raise BadMessage("its header is no JSON object")
+        raise BadMessage("its header is not a JSON object", "json-no-object")
     return value
 
 
 def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, if no key is there twice, and not so many that complaining of each would take long."""
+    """An object, if no key appears twice, and not so many that complaining of each would take long."""
     if len(pairs) > MOST_KEYS:
-        raise ValueError(f"an object has {len(pairs)} keys, and {MOST_KEYS} are the limit")
+        raise BadMessage(f"an object has {len(pairs)} keys, and {MOST_KEYS} is the limit", "too-many-keys")
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise ValueError("a key is there twice")
+        raise BadMessage("a key appears twice", "key-twice")
     return value
 
 
 def no_constant(name: str) -> None:
     """JSON knows no such numbers."""
-    raise ValueError(f"{name} is no number")
+    raise BadMessage(f"{name} is not a number", "json-constant")
 
 
 def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
@@ -175,15 +176,18 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
         age = "a newer" if facts["format"] > FORMAT else "an older"
         raise BadMessage(
             f"it is written in format {str(facts['format'])[:20]} by {age} goldfc, and this one reads format {FORMAT}; "
-            "use the same version at all sites"
+            "use the same version at all sites",
+            "format-other",
         )
     kind = facts.get("kind")
     if not isinstance(kind, str) or kind not in KNOWN:
-        raise BadMessage(f"its kind must be one of {', '.join(KNOWN)}")
+        raise BadMessage(f"its kind must be one of {', '.join(KNOWN)}", "kind-unknown")
     try:
         header = KNOWN[kind].header.model_validate(facts)
     except ValidationError as error:
-        raise BadMessage(f"its header is not as it should be ({first_complaint(error)})") from error
+        raise BadMessage(
+            f"its header is not as it should be ({first_complaint(error)})", complaint_code(error, "header-invalid")
+        ) from error
     return as_facts(header)
 
 
@@ -192,22 +196,23 @@ def check_tensors(kind: str, tensors: dict[str, Any]) -> None:
     known = KNOWN[kind].arrays
     for name, facts in tensors.items():
         if name not in known:
-            raise BadMessage(f"a {kind} has no array {name[:40]!r}")
+            raise BadMessage(f"a {kind} has no array {name[:40]!r}", "array-unknown")
         if not isinstance(facts, dict) or facts.get("dtype") != "F64":
-            raise BadMessage(f"its {name} must be 64-bit numbers (F64)")
+            raise BadMessage(f"its {name} must be 64-bit numbers (F64)", "array-type")
         shape = facts.get("shape")
         if not isinstance(shape, list) or any(type(size) is not int or size < 1 for size in shape):
-            raise BadMessage(f"its {name} must have at least one number in every direction")
+            raise BadMessage(f"its {name} must have a size of at least 1 in every dimension", "array-empty")
         if len(shape) not in known[name]:
-            raise BadMessage(f"its {name} has {len(shape)} dimensions")
+            raise BadMessage(f"its {name} cannot have {len(shape)} dimensions", "array-dimensions")
     if "centroids" not in tensors:
-        raise BadMessage("it has no centroids")
+        raise BadMessage("it has no centroids", "centroids-missing")
     for name in ("centroids", "prototypes"):
         count, features = tensors.get(name, {"shape": (0, 0)})["shape"]
         if count > MOST_CENTROIDS or features > MOST_FEATURES:
             raise BadMessage(
                 f"it has {str(count)[:20]} {name} of {str(features)[:20]} features; {MOST_CENTROIDS} of "
-                f"{MOST_FEATURES} are the limit"
+                f"{MOST_FEATURES} are the limit",
+                "too-many-centroids",
             )
 
 
@@ -216,11 +221,11 @@ def read_arrays(body: bytes) -> dict[str, NDArray[np.float64]]:
     try:
         tensors = deserialize(body)  # type: ignore[no-untyped-call]
     except SafetensorError as error:
-        raise BadMessage(f"its arrays and its header disagree ({str(error)[:100]})") from error
+        raise BadMessage(f"its arrays and its header disagree ({str(error)[:100]})", "arrays-disagree") from error
     arrays = {name: np.frombuffer(facts["data"], "<f8").reshape(facts["shape"]) for name, facts in tensors}
     for name, array in arrays.items():
         if not np.isfinite(array).all():
-            raise BadMessage(f"its {name} holds values that are no finite numbers")
+            raise BadMessage(f"its {name} holds values that are not finite numbers", "array-not-finite")
     return arrays
 
 
@@ -230,14 +235,15 @@ def read_message(path: Path) -> bytes:
         try:
             file = open_plain(path)
         except FileNotFoundError as error:
-            raise BadMessage("there is no such file") from error
+            raise BadMessage("there is no such file", "file-missing") from error
         except OSError as error:
             raise BadMessage(
                 f"it cannot be read ({error.strerror}); it must be a plain file, not a link, a folder, a pipe or a "
-                "device"
+                "device",
+                "file-unreadable",
             ) from error
         with file:
             size, most = os.fstat(file.fileno()).st_size, MOST_BYTES + MOST_ENVELOPE_BYTES
             if size > most:
-                raise BadMessage(f"it has {size} bytes, and {MOST_BYTES} are the limit")
+                raise BadMessage(f"it has {size} bytes, and {MOST_BYTES} is the limit", "message-large")
             return file.read(most + 1)

@@ -43,16 +43,19 @@ def check_enough(count: int, agreement: Agreement) -> None:
     if count < agreement.limits.least_sites:
         raise TooFewSites(
             f"There {'is' if count == 1 else 'are'} {count} to fuse, but at least {agreement.limits.least_sites} "
-            f"are agreed on; wait for more, or agree on fewer (least_sites in {FILE})."
+            f"are agreed on; wait for more, or agree on fewer (least_sites in {FILE}).",
+            "too-few-sites",
         )
 
 
 def server_key(agreement: Agreement, key: PrivateKey | None) -> PrivateKey | None:
     """The server's private key, where messages are sealed; refused if it is another one, or missing."""
     if key is not None and agreement.server.key != key.public.text:
-        raise BadSettings(f"This is not the server's key in {FILE}.")
+        raise BadSettings(
+            f"This is not the server's key in {FILE}; give the private key that belongs to it.", "server-key-wrong"
+        )
     if agreement.sealed and key is None:
-        raise BadSettings("Messages are sealed: name the server's private key with --key.")
+        raise BadSettings("Messages are sealed, so the server's private key is needed.", "server-key-missing")
     return key
 
 
@@ -61,10 +64,13 @@ def read_body(message: bytes, agreement: Agreement, key: PrivateKey | None) -> b
     own = server_key(agreement, key)
     if not is_sealed(message):
         if own is not None:
-            raise BadMessage(f"it is not in an envelope, but {FILE} has keys: it is no message, or nobody signed it")
+            raise BadMessage(
+                f"it is not in an envelope, but {FILE} has keys: it is not a message, or it is not signed",
+                "summary-unsigned",
+            )
         return message
     if own is None:
-        raise BadMessage(f"it is in an envelope, but {FILE} has no keys to check it with")
+        raise BadMessage(f"it is in an envelope, but {FILE} has no keys to check it with", "envelope-unexpected")
     site = read_cover(message)[0].site
     return unseal(message, context_of(agreement, site, "server"), agreement.key_of(site), own)
 
@@ -78,5 +84,5 @@ def read_summary(message: bytes, source: str, agreement: Agreement, key: Private
     with naming(source):
         summary = agreement.read_summary(decoded)
         if sender is not None and summary.site != sender:
-            raise BadMessage(f"site {sender!r} signed it, but it speaks for {summary.site!r}")
+            raise BadMessage(f"site {sender!r} signed it, but it speaks for {summary.site!r}", "signer-not-sender")
     return summary, body

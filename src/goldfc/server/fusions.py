@@ -47,7 +47,7 @@ FUSIONS: dict[str, str] = {"one-shot": "goldfc.server.one_shot:OneShot", "gold":
 def fusion_named(name: str, **settings: Any) -> Fusion:
     """One of those in `FUSIONS`."""
     if name not in FUSIONS:
-        raise BadSettings(f"There is no fusion {name!r}, but {', '.join(sorted(FUSIONS))}.")
+        raise BadSettings(f"There is no fusion {name!r}; there are {', '.join(sorted(FUSIONS))}.", "fusion-unknown")
     found: Fusion = resolve_name(FUSIONS[name])(**settings)
     return found
 
@@ -66,7 +66,8 @@ def check_n_clusters(n_clusters: int | None) -> None:
     """Refuse what is no number of clusters."""
     if n_clusters is not None and not (isinstance(n_clusters, numbers.Integral) and n_clusters >= 1):
         raise BadSettings(
-            f"n_clusters must be a whole number from 1 on, or None to have it proposed, got {n_clusters!r}."
+            f"n_clusters must be a whole number from 1 on, or None to have it proposed, got {n_clusters!r}.",
+            "n-clusters",
         )
 
 
@@ -74,18 +75,20 @@ def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     """The summaries by site name; refuse them if they do not fit together."""
     ordered = tuple(sorted(summaries, key=lambda summary: summary.site))
     if not ordered:
-        raise BadMessage("There is no summary to fuse; at least one site must answer.")
+        raise BadMessage("There is no summary to fuse; at least one site must answer.", "no-summaries")
     for before, after in pairwise(ordered):
         if before.site == after.site:
-            raise BadMessage(f"Site {after.site!r} sent two summaries; fuse one of them.")
+            raise BadMessage(f"Site {after.site!r} sent two summaries; fuse one of them.", "two-summaries")
         if before.centroids.shape[1] != after.centroids.shape[1]:
             raise BadMessage(
                 f"Site {after.site!r} sent {after.centroids.shape[1]} features, "
-                f"site {before.site!r} sent {before.centroids.shape[1]}; all must have the same columns."
+                f"site {before.site!r} sent {before.centroids.shape[1]}; all must have the same columns.",
+                "features-differ",
             )
         if difference := before.terms.difference(after.terms):
             raise BadMessage(
-                f"The summary of site {after.site!r} does not fit that of site {before.site!r}: {difference}."
+                f"The summary of site {after.site!r} does not fit that of site {before.site!r}: {difference}.",
+                "summaries-differ",
             )
     return ordered
 

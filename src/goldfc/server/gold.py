@@ -42,7 +42,7 @@ class Gold:
     def fuse(self, summaries: Sequence[Summary], n_clusters: int | None, rng: np.random.Generator) -> Model:
         """MCPL at all granularities, and REMC of these."""
         if n_clusters is None:
-            raise BadSettings("n_clusters must be a whole number from 1 on: GOLD proposes none.")
+            raise BadSettings("n_clusters must be a whole number from 1 on; GOLD does not propose one.", "n-clusters")
         centroids = np.vstack([summary.centroids for summary in summaries])
         # One thread: sums that are made by several depend in their last digits on how many there are.
         with threadpool_limits(limits=1):

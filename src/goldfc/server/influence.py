@@ -42,8 +42,9 @@ def leave_one_out(
     check_fused(model, summaries)
     if missing := set(model.sites) - {summary.site for summary in summaries}:
         raise BadMessage(
-            f"The summary of site {min(missing)!r} is not there, but the model was made from it; all are needed to "
-            "leave one out."
+            f"The summary of site {min(missing)!r} is missing, but the model was made from it; all are needed to "
+            "leave one out.",
+            "summary-missing",
         )
     if len(summaries) < LEAST_SITES:
         return
@@ -64,12 +65,14 @@ def check_fused(model: Model, summaries: Sequence[Summary]) -> None:
     for summary in summaries:
         if summary.site not in model.sites:
             raise BadMessage(
-                f"Site {summary.site!r} took no part in this model; its sites are {', '.join(model.sites)}."
+                f"Site {summary.site!r} took no part in this model; its sites are {', '.join(model.sites)}.",
+                "no-part-in-model",
             )
         if summary.to_message().digest != model.digest_of(summary.site):
             raise BadMessage(
                 f"The model was made from another summary of site {summary.site!r} than this one; "
-                "give the one that was fused."
+                "give the one that was fused.",
+                "model-of-other-summary",
             )
 
 

@@ -407,7 +407,7 @@ def telling_damage(path: Path) -> Iterator[None]:
         yield
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise BadSettings(
-            f"{path.parent.name}/{path.name} is damaged; `goldfc forget --message {path.stem[:12]}` removes it."
+            f"{path.parent.name}/{path.name} is damaged; forget the message {path.stem[:12]}.", "digests-damaged"
         ) from error
 
 

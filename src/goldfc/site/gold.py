@@ -43,7 +43,7 @@ class GoldSite:
     def micro_clusters(self) -> RowLabels:
         """Which row is in which micro-cluster; private, and known once the site has learned."""
         if self._micro_clusters is None:
-            raise BadMessage(f"Site {self.name!r} has not summarised its rows yet.")
+            raise BadMessage(f"Site {self.name!r} has not summarised its rows yet.", "not-summarised")
         return self._micro_clusters
 
     @property
@@ -58,7 +58,7 @@ class GoldSite:
 
     def _labelled(self) -> tuple[IntArray, FloatArray]:
         if self._by_micro_cluster is None:
-            raise BadMessage(f"Site {self.name!r} has not received a model yet.")
+            raise BadMessage(f"Site {self.name!r} has not received a model yet.", "no-model-yet")
         return self._by_micro_cluster
 
     def answer(self, message: Message) -> Message | None:
@@ -73,7 +73,7 @@ class GoldSite:
             own = model.own(self.name)
             self._by_micro_cluster = model.micro_labels[own], model.micro_certainty[own]
             return None
-        raise BadMessage(f"Site {self.name!r} has no answer to a message of kind {message.kind!r}.")
+        raise BadMessage(f"Site {self.name!r} has no answer to a message of kind {message.kind!r}.", "kind-unanswered")
 
 
 def learn(

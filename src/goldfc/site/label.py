@@ -76,7 +76,8 @@ def in_parts(model: Model, rows: FloatArray, work: Callable[[FloatArray], FloatA
     if rows.ndim != 2 or rows.shape[1] != model.centroids.shape[1]:
         raise BadRows(
             f"The model was made from {model.centroids.shape[1]} features, but the rows have the shape {rows.shape}; "
-            "pass the same columns in the same order."
+            "pass the same columns in the same order.",
+            "rows-of-other-columns",
         )
     with np.errstate(over="ignore", invalid="ignore"):  # rows may be further away than can be told
         return np.concatenate([np.empty((0, len(model.centroids))), *map(work, parts_of(model, rows))])

@@ -34,7 +34,7 @@ class Site:
     def micro_clusters(self) -> RowLabels:
         """Which row is in which micro-cluster; private, and known once the site has summarised."""
         if self._micro_clusters is None:
-            raise BadMessage(f"Site {self.name!r} has not summarised its rows yet.")
+            raise BadMessage(f"Site {self.name!r} has not summarised its rows yet.", "not-summarised")
         return self._micro_clusters
 
     @property
@@ -49,7 +49,7 @@ class Site:
 
     def _known(self) -> tuple[IntArray, FloatArray]:
         if self._labelled is None:
-            raise BadMessage(f"Site {self.name!r} has not received a model yet.")
+            raise BadMessage(f"Site {self.name!r} has not received a model yet.", "no-model-yet")
         return self._labelled
 
     def answer(self, message: Message) -> Message | None:
@@ -62,4 +62,4 @@ class Site:
         if message.kind == Model.KIND:
             self._labelled = label(self._rows, message.once(Model.from_message))
             return None
-        raise BadMessage(f"Site {self.name!r} has no answer to a message of kind {message.kind!r}.")
+        raise BadMessage(f"Site {self.name!r} has no answer to a message of kind {message.kind!r}.", "kind-unanswered")

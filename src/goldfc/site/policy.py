@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from goldfc.agreement import FILE, Agreement
 from goldfc.errors import BadSettings, PolicyRefused
-from goldfc.message.columns import MOST_FEATURES, Number, Strict, Text, first_complaint
+from goldfc.message.columns import MOST_FEATURES, Number, Strict, Text, complaint_code, first_complaint
 from goldfc.message.message import canonical_json
 from goldfc.message.task import Task, rows_each
 from goldfc.site.audit import MOST_AUC, MOST_FOUND, WARNINGS, Limits
@@ -48,22 +48,23 @@ class Policy(Strict):
     @classmethod
     def _are_steps(cls, steps: dict[str, float]) -> dict[str, float]:
         if bad := [name for name, step in steps.items() if not step > 0.0]:
-            raise ValueError(f"the step of column {bad[0]!r} must be above 0")
+            raise BadSettings(f"the step of column {bad[0]!r} must be above 0", "step-not-positive")
         return steps
 
     @field_validator("accept")
     @classmethod
     def _are_warnings(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := [name for name in names if name not in WARNINGS]:
-            raise ValueError(f"there is no warning {unknown[0]!r}, but {', '.join(WARNINGS)}")
+            raise BadSettings(f"there is no warning {unknown[0]!r}; there are {', '.join(WARNINGS)}", "warning-unknown")
         return names
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.keep_days < self.days:
-            raise ValueError(
+            raise BadSettings(
                 f"messages of {self.days} days are counted, but forgotten after {self.keep_days}; keep_days must be "
-                "as many as days"
+                "at least days",
+                "keep-days",
             )
         return self
 
@@ -76,19 +77,23 @@ class Policy(Strict):
         """Refuse what was agreed on, if it is less than what the site wants."""
         if agreement.limits.least_sites < self.least_sites:
             raise PolicyRefused(
-                f"{FILE} is content with {agreement.limits.least_sites} sites, and this site's policy wants at least "
-                f"{self.least_sites}, so that no other can subtract its own part; agree on a larger least_sites, or "
-                f"say least_sites = {agreement.limits.least_sites} in {POLICY} if you may."
+                f"{FILE} is content with {agreement.limits.least_sites} sites, but this site's policy wants at least "
+                f"{self.least_sites}, so that no site can subtract its own part; agree on a larger least_sites, or "
+                f"say least_sites = {agreement.limits.least_sites} in {POLICY} if you may.",
+                "policy-least-sites",
             )
         names = [column.name for column in agreement.columns]
         if found := [name for name in self.never if name in names]:
             raise PolicyRefused(
-                f"Column {found[0]!r} is in {FILE}, and never leaves this site by its {POLICY}; agree on the others."
+                f"Column {found[0]!r} is in {FILE}, but by the {POLICY} of this site it never leaves; agree "
+                "on the other columns.",
+                "policy-never",
             )
         if self.person in names:
             raise PolicyRefused(
                 f"Column {self.person!r} says whose a row is by this site's {POLICY}, so it cannot be learned from; "
-                f"take it out of {FILE}."
+                f"take it out of {FILE}.",
+                "policy-person",
             )
 
     def tightened(self, agreement: Agreement) -> Task:
@@ -122,9 +127,13 @@ def read_policy(data: Path, named: Path | None = None) -> Policy:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise BadSettings(f"{path} cannot be read ({error.strerror}); correct it, or move it away.") from error
+        raise BadSettings(
+            f"{path} cannot be read ({error.strerror}); correct it, or move it away.", "policy-unreadable"
+        ) from error
     if len(content) > MOST_BYTES:
-        raise BadSettings(f"{path} has more than {MOST_BYTES} bytes, which is the limit; make it shorter.")
+        raise BadSettings(
+            f"{path} has more than {MOST_BYTES} bytes, which is the limit; make it shorter.", "policy-large"
+        )
     return parse_policy(content, str(path))
 
 
@@ -133,8 +142,10 @@ def parse_policy(content: bytes, source: str) -> Policy:
     try:
         return Policy.model_validate(tomllib.loads(content.decode()))
     except ValidationError as error:
-        raise BadSettings(f"{source} is not as it should be: {first_complaint(error)}.") from error
+        raise BadSettings(
+            f"{source} is not as it should be: {first_complaint(error)}.", complaint_code(error, "settings-invalid")
+        ) from error
     except UnicodeDecodeError as error:
-        raise BadSettings(f"{source} is not written in UTF-8; save it as UTF-8.") from error
+        raise BadSettings(f"{source} is not written in UTF-8; save it as UTF-8.", "not-utf-8") from error
     except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{source} is no valid TOML: {error}.") from error
+        raise BadSettings(f"{source} is not valid TOML: {error}.", "toml-invalid") from error

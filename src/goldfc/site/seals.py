@@ -25,7 +25,7 @@ def remembered(data: Path) -> Memory:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError) as error:
-        raise BadSettings(f"{path} cannot be read; move it away, and name {FILE} with --federation.") from error
+        raise BadSettings(f"{path} cannot be read; move it away, and use {FILE}.", "memory-unreadable") from error
 
 
 def remember(data: Path, agreement: Agreement) -> None:
@@ -37,21 +37,23 @@ def remember(data: Path, agreement: Agreement) -> None:
 
 
 def check_unsigned(data: Path, agreement: Agreement | None, federation: str, *, said: bool) -> None:
-    """Refuse a model that nobody signed, unless that is as agreed, as remembered, or `said` to be meant."""
+    """Refuse a model that is not signed, unless that is as agreed, as remembered, or `said` to be meant."""
     known = remembered(data)
     if agreement is not None:
         if known.get(agreement.federation):
             raise BadSettings(
                 f"Messages of federation {agreement.federation!r} were sealed at this site, but {FILE} has no keys; "
-                "ask for the one that has, or make a message with this one first."
+                "ask for the one that has, or make a message with this one first.",
+                "keys-gone",
             )
     elif not said and any(known.values()):
         raise BadSettings(
-            f"Nobody signed this model, and messages of this site were sealed; name {FILE}, which has the keys, with "
-            "--federation, or say --unsigned if a model without a signature is meant."
+            f"This model is not signed, and messages of this site were sealed; use {FILE}, which has the keys.",
+            "unsigned-after-sealed",
         )
     elif not said and federation not in known:
         raise BadSettings(
-            f"Nobody signed this model, there is no {FILE}, and no message of federation {federation!r} was made "
-            "beside this data; name the file with --federation, or say --unsigned if you know where the model is from."
+            f"This model is not signed, there is no {FILE}, and no message of federation {federation!r} was made "
+            "beside this data; use the file that was agreed on.",
+            "unsigned-of-unknown",
         )

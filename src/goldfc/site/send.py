@@ -60,7 +60,7 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
         told = measured(told)
     message = told.summary.to_message()
     agreement.read_summary(message)  # what the server would refuse is told here
-    # The very same message tells nothing new, however often it leaves.
+    # An identical message tells nothing new, however often it leaves.
     earlier = [] if message.digest in known else ledger.earlier(looked)
     change = change_since(earlier, policy.days)
     report = audit(told, change=change, required=task.smallest, limits=limits)
@@ -90,9 +90,7 @@ def send(
     if draft.audit.failures and not accept_risk:
         what = "The message" if out is None else out.name
         reasons = "; ".join(finding.sentence for finding in draft.audit.failures)
-        raise AuditRefused(
-            f"{what} is not written: {reasons}. Bring more rows or fewer columns, or say --accept-risk if you may."
-        )
+        raise AuditRefused(f"{what} is not written: {reasons}. Bring more rows or fewer columns.", "audit-refused")
     ledger, to = draft.ledger, agreement.server.key or ""
     sealed_for_server(b"", draft.summary.site, agreement, key)
     with ledger.locked():
@@ -115,7 +113,8 @@ def refuse_news(draft: Draft) -> None:
     """Refuse a message that was not compared with all that left before."""
     if draft.ledger.digests() - draft.known - {draft.digest}:
         raise AuditRefused(
-            "Another message left this site while this one was made, so the two were not compared; make it anew."
+            "Another message left this site while this one was made, so the two were not compared; make it again.",
+            "not-compared",
         )
 
 
@@ -144,10 +143,14 @@ def sealed_for_server(body: bytes, site: str, agreement: Agreement, key: Private
         return body
     if key is None:
         raise BadSettings(
-            f"Messages of this federation are sealed: name your private key with --key ({FILE} has keys)."
+            f"Messages of this federation are sealed ({FILE} has keys), so your private key is needed.",
+            "site-key-missing",
         )
     if key.public != agreement.key_of(site):
-        raise BadSettings(f"This is not the key of site {site!r} in {FILE}.")
+        raise BadSettings(
+            f"This is not the key of site {site!r} in {FILE}; give the private key that belongs to it.",
+            "site-key-wrong",
+        )
     return seal(body, context_of(agreement, site, "server"), key, PublicKey(agreement.server.key))
 
 
@@ -156,16 +159,21 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, site: s
     with naming(source):
         if is_sealed(message):
             if agreement is None or agreement.server.key is None or key is None:
-                raise BadSettings(f"{source} is sealed: it takes {FILE} with the server's key, and --key to open it.")
+                raise BadSettings(
+                    f"{source} is sealed: to open it takes {FILE} with the server's key, and your private key.",
+                    "sealed-needs-key",
+                )
             expected = context_of(agreement, site, "site")
             message = unseal(message, expected, PublicKey(agreement.server.key), key)
         elif agreement is not None and agreement.sealed:
-            raise BadMessage(f"it is not in an envelope, but {FILE} has keys: whoever made it did not sign it")
+            raise BadMessage(f"it is not in an envelope, but {FILE} has keys: it is not signed", "model-unsigned")
     decoded = decode(message, source)
     with naming(source):
         model = Model.from_message(decoded)
         if not model.terms.columns:
-            raise BadMessage("it names no columns, so that no table can be labelled by it")
+            raise BadMessage("it names no columns, so no table can be labelled with it", "model-nameless")
     if agreement is not None and (difference := agreement.terms.difference(model.terms)):
-        raise BadMessage(f"{source} does not fit {FILE}: {difference}; ask for the one that does.")
+        raise BadMessage(
+            f"{source} does not fit {FILE}: {difference}; ask for the one that does.", "model-of-other-terms"
+        )
     return model

@@ -84,7 +84,7 @@ class LocalPort:
         everyone = list(participants)
         self._participants = {participant.name: participant for participant in everyone}
         if len(self._participants) < len(everyone):
-            raise BadMessage("Two sites have the same name; every site needs one of its own.")
+            raise BadMessage("Two sites have the same name; every site needs one of its own.", "sites-same-name")
         self._n_jobs = n_jobs
         self._on_answer = on_answer
         self.traffic = Traffic()
@@ -93,7 +93,7 @@ class LocalPort:
         """Send a message to some sites, or to all; the answers of those that have one, by site name."""
         names = sorted(self._participants) if sites is None else list(sites)
         if unknown := [name for name in names if name not in self._participants]:
-            raise BadMessage(f"There is no site {unknown[0]!r} in this federation.")
+            raise BadMessage(f"There is no site {unknown[0]!r} in this federation.", "site-unknown")
         answers = self._ask_each(names, message)
         for name, answer in zip(names, answers, strict=True):
             self.traffic.record(name, message, upward=False)

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key, l
 
 from goldfc.errors import BadSettings
 from goldfc.transport.flower.kit import QUIET, write_kit
+from sentences import refused
 from sites import Keys, rows_of, write_agreement
 
 NOBODY = pwd.getpwnam("nobody")
@@ -262,8 +263,9 @@ def test_the_operators_certificate_is_found_wherever_the_folder_is_put(place: Pa
 )
 def test_hosts_that_are_none_are_refused_before_anything_is_written(tmp_path: Path, host: str) -> None:
     for hosts in ([host], ["fl.example.org", host]):
-        with pytest.raises(BadSettings, match=r"is no name of a host|one network card only"):
+        with pytest.raises(BadSettings) as caught:
             write_kit(tmp_path / "kit", "wards", hosts, ["north"])
+        assert caught.value.code in {"host-invalid", "host-on-one-card"}
     assert not (tmp_path / "kit").exists()
 
 
@@ -276,7 +278,7 @@ def test_an_address_of_the_new_kind_is_written_as_urls_have_it(tmp_path: Path) -
 
 @pytest.mark.parametrize("nodes", [["north", "north"], ["north", "North"]])
 def test_nodes_that_look_alike_are_refused(tmp_path: Path, nodes: list[str]) -> None:
-    with pytest.raises(BadSettings, match=r"are the same or look alike; rename one of them"):
+    with refused(BadSettings, "alike"):
         write_kit(tmp_path / "kit", "wards", ["fl.example.org"], nodes)
     assert not (tmp_path / "kit").exists()
 
@@ -292,5 +294,5 @@ def test_operator_calls_are_closed_to_the_network(kit: Path) -> None:
 
 
 def test_keys_are_not_made_twice(kit: Path) -> None:
-    with pytest.raises(BadSettings, match="is there already; keys are not made twice"):
+    with refused(BadSettings, "kit-exists"):
         write_kit(kit, "wards", ["fl.example.org"], ["north"])

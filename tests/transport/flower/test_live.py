@@ -12,6 +12,7 @@ from goldfc.cli import live, main
 from goldfc.errors import GoldError
 from goldfc.transport.flower.job import Job, Status, Trouble
 from goldfc.transport.flower.kit import QUIET
+from sentences import has_sentence
 from sites import Keys, agreement, write_agreement
 from transport.flower.loopback import write_site
 
@@ -171,7 +172,7 @@ def test_what_does_not_fit_is_told_before_flower_is_asked(pretend: Pretend, tmp_
     write_agreement(tmp_path / "site", Keys.new().agreement())
     result = pretend(DONE, "--join", "1")
     assert result.exit_code == 2
-    assert "name the server's private key" in result.output
+    assert has_sentence(result.output, "server-key-missing")
     result = pretend(DONE, "--simulate", "2")
     assert result.exit_code == 2
     assert not (tmp_path / "called.jsonl").exists()

@@ -33,15 +33,18 @@ class Learning:
         """Refuse what no competition could run with."""
         if not (isinstance(self.learning_rate, numbers.Real) and 0.0 < self.learning_rate < math.inf):
             raise BadSettings(
-                f"learning_rate must be a number above 0, got {self.learning_rate!r}; 0.05 is the paper's."
+                f"learning_rate must be a number above 0, got {self.learning_rate!r}; 0.05 is the paper's.",
+                "learning-rate",
             )
         if not (isinstance(self.initial_fraction, numbers.Real) and 0.0 < self.initial_fraction <= 1.0):
             raise BadSettings(
-                f"initial_fraction must lie in (0, 1], got {self.initial_fraction!r}; 0.5 is the paper's."
+                f"initial_fraction must lie in (0, 1], got {self.initial_fraction!r}; 0.5 is the paper's.",
+                "initial-fraction",
             )
         if not (isinstance(self.max_epochs, numbers.Integral) and self.max_epochs >= 1):
             raise BadSettings(
-                f"max_epochs must be a whole number from 1 on, got {self.max_epochs!r}; 30 is the default."
+                f"max_epochs must be a whole number from 1 on, got {self.max_epochs!r}; 30 is the default.",
+                "whole-number",
             )
         # numpy's numbers become Python's: settings travel in messages.
         object.__setattr__(self, "learning_rate", float(self.learning_rate))

@@ -45,7 +45,8 @@ def draw_modes(codes: IntArray, n_clusters: int, rng: np.random.Generator) -> In
         raise TooFewMicroClusters(
             f"{n_clusters} clusters were asked for, but the levels of granularity tell only {len(first_seen)} kinds of "
             f"micro-clusters apart among the {len(codes)} that were sent; ask for at most {len(first_seen)}, "
-            "try another seed, or bring more rows or sites."
+            "try another seed, or bring more rows or sites.",
+            "too-few-micro-clusters",
         )
     return codes[order[first_seen[:n_clusters]]]
 

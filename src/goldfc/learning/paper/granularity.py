@@ -24,7 +24,7 @@ def find_levels(
     other.
     """
     if tolerance is not None and not tolerance >= 0.0:
-        raise BadSettings(f"tolerance must be a number from 0 on, or None, got {tolerance!r}.")
+        raise BadSettings(f"tolerance must be a number from 0 on, or None, got {tolerance!r}.", "tolerance")
     outcomes = [
         outcome
         for number, outcome in enumerate(_competitions(X, learning, rng, tolerance))

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from goldfc.agreement import FILE, Agreement, read_agreement
 from goldfc.errors import BadSettings, GoldError
 from goldfc.files import read_whole, write_durably
-from goldfc.message.columns import Strict, first_complaint
+from goldfc.message.columns import Strict, complaint_code, first_complaint
 from goldfc.message.envelope import PrivateKey
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
@@ -42,9 +42,12 @@ class Paper(Strict):
         try:
             return cls.model_validate_json(read_whole(path))
         except OSError as error:
-            raise BadSettings(f"{path} cannot be read ({error.strerror}).") from error
+            raise BadSettings(f"{path} cannot be read ({error.strerror}).", "job-unreadable") from error
         except ValidationError as error:
-            raise BadSettings(f"{path.name} is not as it should be: {first_complaint(error)}.") from error
+            raise BadSettings(
+                f"{path.name} is not as it should be: {first_complaint(error)}.",
+                complaint_code(error, "settings-invalid"),
+            ) from error
 
     def write(self, path: Path) -> None:
         """Whole or not at all."""
@@ -72,7 +75,9 @@ class Job(Paper):
     def check_current(self) -> None:
         """Refuse to go on if another round has begun in the folder."""
         if Job.read(self.file).round != self.round:
-            raise GoldError(f"Another round has begun in {self.out}: this one ends, and leaves the folder alone.")
+            raise GoldError(
+                f"Another round has begun in {self.out}: this one ends, and leaves the folder alone.", "another-round"
+            )
 
     def load(self) -> tuple[Agreement, PrivateKey | None]:
         """What was agreed on, and the server's key where messages are sealed; refused if they do not fit the job."""
@@ -80,9 +85,15 @@ class Job(Paper):
         key = None if self.key is None else PrivateKey.read(Path(self.key))
         server_key(agreement, key)
         if self.expect < (least := agreement.limits.least_sites):
-            raise BadSettings(f"{self.expect} sites are expected, but at least {least} are agreed on in {FILE}.")
+            raise BadSettings(
+                f"{self.expect} sites are expected, but at least {least} are agreed on in {FILE}; "
+                "expect more, or agree on fewer.",
+                "expect-too-few",
+            )
         if self.tables and agreement.sealed:
-            raise BadSettings(f"A simulation has no private keys of the sites; use a {FILE} without keys.")
+            raise BadSettings(
+                f"A simulation has no private keys of the sites; use a {FILE} without keys.", "simulation-sealed"
+            )
         return agreement, key
 
 

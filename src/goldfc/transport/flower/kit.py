@@ -125,17 +125,21 @@ def checked_host(host: str) -> str:
         if HOST.fullmatch(host):
             return host
         raise BadSettings(
-            f"{shown(host)[:100]!r} is no name of a host: it must be letters, digits, '-' and '.', or an IP address."
+            f"{shown(host)[:100]!r} is not the name of a host: it must be letters, digits, '-' and '.', or an IP "
+            "address.",
+            "host-invalid",
         ) from None
     if getattr(address, "scope_id", None):
-        raise BadSettings(f"{shown(host)[:100]!r} is an address on one network card only; name one without '%'.")
+        raise BadSettings(
+            f"{shown(host)[:100]!r} is an address on one network card only; name one without '%'.", "host-on-one-card"
+        )
     return f"[{address}]" if address.version == 6 else str(address)
 
 
 def check_nodes(nodes: Sequence[str]) -> None:
     """Refuse two nodes that people, or file systems, would take for each other."""
     if pair := alike(nodes, look_of_name):
-        raise BadSettings(f"Nodes {pair[0]!r} and {pair[1]!r} are the same or look alike; rename one of them.")
+        raise BadSettings(f"Nodes {pair[0]!r} and {pair[1]!r} are the same or look alike; rename one of them.", "alike")
 
 
 def write_kit(
@@ -143,7 +147,7 @@ def write_kit(
 ) -> None:
     """All folders. The first of the hosts is how nodes call the server."""
     if folder.exists():
-        raise BadSettings(f"{folder} is there already; keys are not made twice. Name another folder.")
+        raise BadSettings(f"{folder} exists already, and keys are not made twice; name another folder.", "kit-exists")
     check_nodes(nodes)
     public, *_ = [checked_host(host) for host in hosts]
     authority = Authority.new(name, now := datetime.datetime.now(datetime.UTC))

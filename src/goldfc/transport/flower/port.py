@@ -87,7 +87,7 @@ class Nodes:
             answer = answer_in(reply)
             who = f"{answer.site} (node {node})" if answer.site else who
             if answer.refusal:
-                raise BadMessage(SENTENCES[answer.refusal])
+                raise BadMessage(SENTENCES[answer.refusal], "node-refused")
             summary, body = read_summary(answer.body, f"the answer of {who}", self.agreement, self.key)
             self._accept(node, summary, body)
         except BadMessage as error:
@@ -96,11 +96,14 @@ class Nodes:
     def _accept(self, node: int, summary: Summary, body: bytes) -> None:
         site = summary.site
         if site in self._bodies and self._bodies[site] == body:
-            raise BadMessage(f"the very same summary of {site!r} came from another node before, and counts once")
+            raise BadMessage(
+                f"an identical summary of {site!r} came from another node before, and counts once", "summary-again"
+            )
         if site in self._bodies:
             raise BadMessage(
                 f"site {site!r} has sent another summary before, from another node; the first one is kept. Ask "
-                "which is right"
+                "which is right",
+                "summary-changed",
             )
         self.keeper.keep(summary, body)
         self._nodes[site], self._summaries[site], self._bodies[site] = node, summary, body
@@ -123,7 +126,7 @@ class Nodes:
         unlabelled = {**self.status.unlabelled}
         try:
             if refusal := answer_in(reply).refusal:
-                raise BadMessage(SENTENCES[refusal])
+                raise BadMessage(SENTENCES[refusal], "node-refused")
         except BadMessage as error:
             self.say(unlabelled={**unlabelled, site: str(error)})
         else:
@@ -134,7 +137,7 @@ class Nodes:
 def answer_in(reply: Parcel | None) -> Answer:
     """What a node says, or that it says nothing of use."""
     if reply is None:
-        raise BadMessage("its answer cannot be read")
+        raise BadMessage("its answer cannot be read", "answer-unreadable")
     if reply.has_error():
-        raise BadMessage(FLOWER_ERRORS.get(reply.error.code, SENTENCES["other"]))
+        raise BadMessage(FLOWER_ERRORS.get(reply.error.code, SENTENCES["other"]), "node-failed")
     return Answer.from_message(reply)

@@ -64,9 +64,9 @@ class Answer:
             record = message.content.config_records[RECORD]
             site, body, refusal = record["site"], record["body"], record["refusal"]
         except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise BadMessage("its answer is none that goldfc gives") from error
+            raise BadMessage("its answer is not one that goldfc gives", "answer-invalid") from error
         if not (isinstance(site, str) and isinstance(body, bytes) and isinstance(refusal, str)):
-            raise BadMessage("its answer is none that goldfc gives")
+            raise BadMessage("its answer is not one that goldfc gives", "answer-invalid")
         return cls(named_site(site), body, refusal if refusal in SENTENCES or not refusal else "other")
 
 
@@ -83,7 +83,7 @@ def read_question(message: Message, fact: str) -> str | bytes:
     try:
         value = message.content.config_records[RECORD][fact]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadMessage("The server's message is none that goldfc sends.") from error
+        raise BadMessage("The server's message is not one that goldfc sends.", "question-invalid") from error
     if not isinstance(value, str | bytes):
-        raise BadMessage("The server's message is none that goldfc sends.")
+        raise BadMessage("The server's message is not one that goldfc sends.", "question-invalid")
     return value

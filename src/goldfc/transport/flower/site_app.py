@@ -87,11 +87,14 @@ def settings_of(settings: Mapping[str, object]) -> NodeSettings:
     """What a site's own settings say, checked."""
     if missing := [name for name in ("data", "site") if not settings.get(name)]:
         raise BadSettings(
-            f"This node does not know its {missing[0]}: name it with --node-config '{missing[0]}=\"...\"'."
+            f'This node does not know its {missing[0]}; its settings must have it: {missing[0]}="...".',
+            "node-setting-missing",
         )
     site, data = str(settings["site"]), Path(str(settings["data"])).expanduser()
     if not named_site(site):
-        raise BadSettings(f"{site!r} cannot be the name of a site: letters, digits, '.', '_' or '-', at most 64.")
+        raise BadSettings(
+            f"{site!r} cannot be the name of a site: letters, digits, '.', '_' or '-', at most 64.", "node-site-invalid"
+        )
     federation, key, policy = (settings.get(name) for name in ("federation", "key", "policy"))
     node = NodeSettings(
         data=data,
@@ -111,13 +114,16 @@ def check_labels_go_there(node: NodeSettings) -> None:
     if node.labels.exists():
         with node.labels.open("rb") as file:
             if not file.readline(10_000).rstrip().endswith(",".join(LABEL_COLUMNS).encode()):
-                raise BadSettings(f"{node.labels} is there, and holds no labels; move it, or name another file.")
+                raise BadSettings(
+                    f"{node.labels} exists, and does not hold labels; move it, or name another file.",
+                    "labels-file-foreign",
+                )
 
 
 def summarize_own_rows(node: NodeSettings, message: Message) -> Answer:
     """The one message that leaves."""
     if read_question(message, "agreement") != fingerprint(node.agreement):
-        raise BadMessage(f"The server's {FILE} is another one than this site's; give all the same.")
+        raise BadMessage(f"The server's {FILE} differs from this site's; give the same file to all.", "other-agreement")
     sealed_for_server(b"", node.site, node.agreement, node.key)  # a wrong key is told before any work
     node.policy.check(node.agreement)
     person = node.policy.person_column(node.agreement)
@@ -143,7 +149,7 @@ def withholding(node: NodeSettings) -> Iterator[None]:
         facts = {"site": node.site, "federation": terms.federation, "policy": node.policy.fingerprint}
         with suppress(OSError):  # a disk that is full, or a folder that is gone, is in the log
             node.ledger.note("refused", **facts, round=terms.round, error=kind, data=node.data.name)
-        raise AuditRefused("The answer is withheld; the lines above say why.") from error
+        raise AuditRefused("The answer is withheld; the lines above say why.", "withheld") from error
 
 
 def refuse_unaccepted(node: NodeSettings, draft: Draft) -> None:
@@ -151,8 +157,9 @@ def refuse_unaccepted(node: NodeSettings, draft: Draft) -> None:
     names = {finding.name for finding in draft.audit.warnings} - set(node.policy.accept)
     if names and not node.accept_risk:
         raise AuditRefused(
-            f"The audit warns ({', '.join(sorted(names))}); see to what it says, or accept it by name in the policy "
-            f"(accept = {sorted(names)})."
+            f"The audit warns ({', '.join(sorted(names))}); do what it says, or accept it by name in the policy "
+            f"(accept = {sorted(names)}).",
+            "audit-warns",
         )
 
 
@@ -161,14 +168,16 @@ def refuse_haste(node: NodeSettings, draft: Draft) -> None:
     ledger, least = draft.ledger, node.policy.least_seconds
     last = None if draft.digest in ledger.digests() else ledger.last_sent(node.site)
     if last is not None and age_of(last).total_seconds() < least:
-        raise AuditRefused(f"The last new message left at {last}, less than {least:g} seconds ago; ask again later.")
+        raise AuditRefused(
+            f"The last new message left at {last}, less than {least:g} seconds ago; ask again later.", "too-soon"
+        )
 
 
 def label_own_rows(node: NodeSettings, message: Message) -> Answer:
     """Labels, on the site's own disk."""
     letter = read_question(message, "model")
     if not isinstance(letter, bytes):
-        raise BadMessage("The server's message is none that goldfc sends.")
+        raise BadMessage("The server's message is not one that goldfc sends.", "question-invalid")
     model = open_model(letter, "the model", node.agreement, node.site, node.key)
     with withholding(node), node.table(model.terms.columns) as table:
         labels = write_labels(labels_of(table, model), node.labels, node.agreement.id_column or "row")
