@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import joblib
@@ -20,12 +20,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import goldfc
 from goldfc import GOLD, Model, OneShotClustering, Site
 from goldfc._types import FloatArray, IntArray
-from goldfc.errors import BadMessage, BadRows, BadSettings
+from goldfc.errors import BadRows, BadSettings
 from goldfc.learning.paper.competition import Learning, compete
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
+from goldfc.message import model as model_module
 from goldfc.message.levels import with_fewest
-from goldfc.message.model import rules_of
+from goldfc.message.model import RULES, Rule
 from goldfc.message.task import Task, rows_each
 from goldfc.randomness import generator, site_generator
 from sentences import refused
@@ -456,11 +457,8 @@ def test_many_sites_take_seconds() -> None:
 def test_a_model_is_read_once_however_many_sites_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Model] = []
 
-    def noted(model: Model) -> Iterator[tuple[BadMessage, Callable[[], bool]]]:
-        read.append(model)
-        return rules_of(model)
-
-    monkeypatch.setattr("goldfc.message.model.rules_of", noted)
+    noted = Rule("it is noted", "noted", lambda model: not read.append(model))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(model_module, "RULES", (noted, *RULES))
     fitted(np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 20, 2)
     assert len(read) == 1
 

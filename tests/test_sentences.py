@@ -20,7 +20,7 @@ from sentences import SENTENCES
 
 PACKAGE = Path(goldfc.__file__).parent
 # What makes a refusal from a sentence and a code.
-MAKERS = {*errors.__all__, "unfit"}
+MAKERS = {*errors.__all__, "Rule"}
 # Modules whose refusals have no codes yet.
 WITHOUT = {
     "cli/live.py",
@@ -54,11 +54,11 @@ def refusals() -> Iterator[Refusal]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
                 codes = tuple(
                     part.value
-                    for argument in node.args[1:]
+                    for argument in node.args[1:2]
                     for part in ast.walk(argument)
                     if isinstance(part, ast.Constant) and isinstance(part.value, str)
                 )
-                passes_on = any(not isinstance(argument, ast.Constant) for argument in node.args[1:])
+                passes_on = any(not isinstance(argument, ast.Constant) for argument in node.args[1:2])
                 yield Refusal(f"{name}:{node.lineno}", node.func.id, sentence_in(node.args[0]), codes, passes_on)
 
 
@@ -94,7 +94,7 @@ def test_a_code_has_one_meaning() -> None:
     kinds = defaultdict[str, set[str]](set)
     for one in REFUSALS:
         for code in one.codes:
-            kinds[code].add("BadMessage" if one.kind == "unfit" else one.kind)
+            kinds[code].add("BadMessage" if one.kind == "Rule" else one.kind)
             assert re.search(SENTENCES[code], one.sentence), one
     assert not {code: kinds[code] for code in kinds if len(kinds[code]) > 1}
 

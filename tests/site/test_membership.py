@@ -29,7 +29,7 @@ from goldfc.site.audit import (
 from goldfc.site.membership import Normal, guess_of, try_out
 from goldfc.site.privacy import expected_auc
 from goldfc.site.rows import Rows, checked
-from goldfc.site.summarize import alike, measured, tell
+from goldfc.site.summarize import alike, tell, with_membership
 from sites import Counted
 
 LEVEL = OneShot(Task(level=with_fewest(5), rows_each=8))
@@ -54,7 +54,7 @@ def telling(rows: FloatArray | RowSource, way: OneShot) -> Again:
 
 def audited(rows: FloatArray | RowSource, way: OneShot = LEVEL, people: IntArray | None = None) -> Audit:
     told = tell(checked(rows, "a", people), "a", way.task)
-    return audit(told if told.membership is not None else measured(told), required=way.task.smallest)
+    return audit(told if told.membership is not None else with_membership(told), required=way.task.smallest)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -119,7 +119,7 @@ def test_visits_of_few_people_cannot_be_measured_either() -> None:
     report = audited(rows, people=people)
     assert report.membership is None
     assert [failure.name for failure in report.failures] == ["unmeasured"]
-    # Where nothing is required, nothing need be measured.
+    # Where nothing is required, nothing need be with_membership.
     assert "unmeasured" not in [failure.name for failure in audited(rows[:8], PLAIN).failures]
 
 

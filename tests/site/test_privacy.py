@@ -38,7 +38,7 @@ from goldfc.site.privacy import (
     spread_of,
 )
 from goldfc.site.rows import Rows, checked
-from goldfc.site.summarize import measured, tell, tell_as
+from goldfc.site.summarize import tell, tell_as, with_membership
 
 WAY = OneShot(Task(level=with_fewest(5), rows_each=8))
 PLAIN = OneShot(Task(most=1000, rows_each=1))
@@ -89,7 +89,7 @@ def audited(
 ) -> Audit:
     """What the audit finds in what a site would send; five rows are required, whatever was asked for."""
     told = tell(checked(rows, "a"), "a", way.task, Rules(terms))
-    told = told if told.membership is not None else measured(told)
+    told = told if told.membership is not None else with_membership(told)
     return audit(told, change=change, required=5, limits=limits)
 
 

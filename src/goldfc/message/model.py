@@ -1,6 +1,6 @@
 """What comes back to the sites: the global clusters."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Self
@@ -155,116 +155,19 @@ class Model(Content):
     def from_message(cls, message: Message) -> Self:
         """Read it back; refuse what does not fit together."""
         model = super().from_message(message)
-        for broken, kept in rules_of(model):
-            if not kept():
-                raise broken
+        for rule in RULES:
+            if not rule.holds(model):
+                raise BadMessage(f"The model does not fit together: {rule.sentence}.", rule.code)
         return model
 
 
-def unfit(rule: str, code: str) -> BadMessage:
-    """What to say of a model that breaks a rule."""
-    return BadMessage(f"The model does not fit together: {rule}.", code)
+@dataclass(frozen=True)
+class Rule:
+    """What must hold for a model: in words, the code of its refusal, and whether it does."""
 
-
-def rules_of(model: Model) -> Iterator[tuple[BadMessage, Callable[[], bool]]]:
-    """What must hold for a model, each as its refusal; later ones build on earlier ones."""
-    shape, micro, levels = model.centroids.shape, len(model.micro_labels), model.levels
-    yield unfit("centroids must form a table", "model-centroids-form"), lambda: len(shape) == 2 and 0 not in shape
-    yield (
-        unfit("its columns must make as many features as centroids have", "model-features"),
-        lambda: model.terms.n_features in (0, shape[1]),
-    )
-    yield unfit("agreement must lie between 0 and 1", "model-agreement"), lambda: 0.0 <= model.agreement <= 1.0
-    yield unfit("its kind of cluster must be known", "model-kind"), lambda: model.kind in KINDS
-    yield (
-        unfit("there must be one reach and one mass per cluster", "model-reach-form"),
-        lambda: model.reach.shape == model.mass.shape == shape[:1],
-    )
-    yield (
-        unfit("the covariance must have the form for its numbers and its kind", "model-covariance-form"),
-        lambda: model.covariance.shape in forms_of_covariance(model),
-    )
-    yield (
-        unfit("masses of clusters must be above 0", "model-mass"),
-        lambda: bool(((model.mass > 0.0) & (model.mass <= LARGEST_TOTAL)).all()),
-    )
-    yield (
-        unfit("it must have prototypes if it is linked, and only then", "model-linked"),
-        lambda: (model.kind == "linked") == (model.prototypes is not None),
-    )
-    yield (
-        unfit("every cluster must have its prototypes", "model-prototypes"),
-        lambda: model.prototypes is None or fits(model.prototypes, shape),
-    )
-    yield (
-        unfit("centroids, covariance and reach must be finite", "model-not-finite"),
-        lambda: all(
-            (np.abs(values) <= limit).all()
-            for values, limit in (
-                (model.centroids, LARGEST_VALUE),
-                (model.covariance, LARGEST_VALUE**2),
-                (model.reach, LARGEST_VALUE),
-            )
-        ),
-    )
-    yield (
-        unfit("shares must lie between 0 and 1", "model-shares"),
-        lambda: are_shares(model.layout.shares_of(model.centroids)),
-    )
-    yield (
-        unfit("variances and reaches must not be negative", "model-negative"),
-        lambda: bool((diagonal_of(model.covariance) > 0.0).all() and (model.reach >= 0.0).all()),
-    )
-    yield (
-        unfit("the covariance must be one that rows can have", "model-covariance"),
-        lambda: is_covariance(model.covariance),
-    )
-    yield unfit("the covariance must allow distances", "model-distances"), lambda: can_be_undone(model.covariance)
-    yield unfit("every site must be named once", "model-sites"), lambda: 0 < len(set(model.sites)) == len(model.sites)
-    yield unfit("every site must have a digest", "model-digests"), lambda: len(model.digests) == len(model.sites)
-    yield (
-        unfit("every site must have a count of micro-clusters", "model-counts"),
-        lambda: len(model.micro_counts) == len(model.sites),
-    )
-    yield (
-        unfit("the micro-clusters of all sites must be there", "model-micro-clusters"),
-        lambda: sum(model.micro_counts) == micro,
-    )
-    yield (
-        unfit("every site must have at least one micro-cluster", "model-count-of-none"),
-        lambda: min(model.micro_counts) >= 1,
-    )
-    yield (
-        unfit("every label must be a cluster", "model-labels"),
-        lambda: model.micro_labels.ndim == 1 and int(model.micro_labels.max()) < shape[0],
-    )
-    yield (
-        unfit("certainty must lie between 0 and 1", "model-certainty"),
-        lambda: (
-            model.micro_certainty.shape == (micro,)
-            and bool(((model.micro_certainty >= 0.0) & (model.micro_certainty <= 1.0)).all())
-        ),
-    )
-    yield (
-        unfit("every level must have all micro-clusters", "model-levels"),
-        lambda: levels.labels.shape == (micro, len(levels.n_clusters)),
-    )
-    yield (
-        unfit("levels must hold no more clusters than they say", "model-level-counts"),
-        lambda: bool((levels.labels.max(axis=0) < np.array(levels.n_clusters)).all()),
-    )
-    yield (
-        unfit("the pooled moments must have its features", "model-moments-form"),
-        lambda: model.moments is None or model.moments.mean.shape == model.moments.squares.shape == shape[1:],
-    )
-    yield (
-        unfit("the pooled moments must be those of rows", "model-moments"),
-        lambda: model.moments is None or could_be_of_rows(model.moments),
-    )
-    yield (
-        unfit("what is proposed must have evidence", "model-proposal"),
-        lambda: model.proposal is None or is_proposal(model.proposal),
-    )
+    sentence: str
+    code: str
+    holds: Callable[[Model], bool]
 
 
 def forms_of_covariance(model: Model) -> list[tuple[int, ...]]:
@@ -313,3 +216,133 @@ def could_be_of_rows(moments: Moments) -> bool:
         and (means <= LARGEST_VALUE).all()
         and ((squares >= 0.0) & (squares <= 10.0 * LARGEST_VALUE**2 * moments.count)).all()
     )
+
+
+# What must hold for a model; later rules build on earlier ones.
+RULES = (
+    Rule(
+        "centroids must form a table",
+        "model-centroids-form",
+        lambda model: len(model.centroids.shape) == 2 and 0 not in model.centroids.shape,
+    ),
+    Rule(
+        "its columns must make as many features as centroids have",
+        "model-features",
+        lambda model: model.terms.n_features in (0, model.centroids.shape[1]),
+    ),
+    Rule("agreement must lie between 0 and 1", "model-agreement", lambda model: 0.0 <= model.agreement <= 1.0),
+    Rule("its kind of cluster must be known", "model-kind", lambda model: model.kind in KINDS),
+    Rule(
+        "there must be one reach and one mass per cluster",
+        "model-reach-form",
+        lambda model: model.reach.shape == model.mass.shape == model.centroids.shape[:1],
+    ),
+    Rule(
+        "the covariance must have the form for its numbers and its kind",
+        "model-covariance-form",
+        lambda model: model.covariance.shape in forms_of_covariance(model),
+    ),
+    Rule(
+        "masses of clusters must be above 0",
+        "model-mass",
+        lambda model: bool(((model.mass > 0.0) & (model.mass <= LARGEST_TOTAL)).all()),
+    ),
+    Rule(
+        "it must have prototypes if it is linked, and only then",
+        "model-linked",
+        lambda model: (model.kind == "linked") == (model.prototypes is not None),
+    ),
+    Rule(
+        "every cluster must have its prototypes",
+        "model-prototypes",
+        lambda model: model.prototypes is None or fits(model.prototypes, model.centroids.shape),
+    ),
+    Rule(
+        "centroids, covariance and reach must be finite",
+        "model-not-finite",
+        lambda model: all(
+            (
+                (np.abs(values) <= limit).all()
+                for values, limit in (
+                    (model.centroids, LARGEST_VALUE),
+                    (model.covariance, LARGEST_VALUE**2),
+                    (model.reach, LARGEST_VALUE),
+                )
+            )
+        ),
+    ),
+    Rule(
+        "shares must lie between 0 and 1",
+        "model-shares",
+        lambda model: are_shares(model.layout.shares_of(model.centroids)),
+    ),
+    Rule(
+        "variances and reaches must not be negative",
+        "model-negative",
+        lambda model: bool((diagonal_of(model.covariance) > 0.0).all() and (model.reach >= 0.0).all()),
+    ),
+    Rule(
+        "the covariance must be one that rows can have",
+        "model-covariance",
+        lambda model: is_covariance(model.covariance),
+    ),
+    Rule("the covariance must allow distances", "model-distances", lambda model: can_be_undone(model.covariance)),
+    Rule("every site must be named once", "model-sites", lambda model: 0 < len(set(model.sites)) == len(model.sites)),
+    Rule("every site must have a digest", "model-digests", lambda model: len(model.digests) == len(model.sites)),
+    Rule(
+        "every site must have a count of micro-clusters",
+        "model-counts",
+        lambda model: len(model.micro_counts) == len(model.sites),
+    ),
+    Rule(
+        "the micro-clusters of all sites must be there",
+        "model-micro-clusters",
+        lambda model: sum(model.micro_counts) == len(model.micro_labels),
+    ),
+    Rule(
+        "every site must have at least one micro-cluster",
+        "model-count-of-none",
+        lambda model: min(model.micro_counts) >= 1,
+    ),
+    Rule(
+        "every label must be a cluster",
+        "model-labels",
+        lambda model: model.micro_labels.ndim == 1 and int(model.micro_labels.max()) < model.centroids.shape[0],
+    ),
+    Rule(
+        "certainty must lie between 0 and 1",
+        "model-certainty",
+        lambda model: (
+            model.micro_certainty.shape == (len(model.micro_labels),)
+            and bool(((model.micro_certainty >= 0.0) & (model.micro_certainty <= 1.0)).all())
+        ),
+    ),
+    Rule(
+        "every level must have all micro-clusters",
+        "model-levels",
+        lambda model: model.levels.labels.shape == (len(model.micro_labels), len(model.levels.n_clusters)),
+    ),
+    Rule(
+        "levels must hold no more clusters than they say",
+        "model-level-counts",
+        lambda model: bool((model.levels.labels.max(axis=0) < np.array(model.levels.n_clusters)).all()),
+    ),
+    Rule(
+        "the pooled moments must have its features",
+        "model-moments-form",
+        lambda model: (
+            model.moments is None
+            or model.moments.mean.shape == model.moments.squares.shape == model.centroids.shape[1:]
+        ),
+    ),
+    Rule(
+        "the pooled moments must be those of rows",
+        "model-moments",
+        lambda model: model.moments is None or could_be_of_rows(model.moments),
+    ),
+    Rule(
+        "what is proposed must have evidence",
+        "model-proposal",
+        lambda model: model.proposal is None or is_proposal(model.proposal),
+    ),
+)

@@ -14,7 +14,7 @@ from goldfc.learning.rows import Sample
 from goldfc.message.columns import Column
 from goldfc.message.summary import Summary
 from goldfc.site.learn import to_grid, unit_of
-from goldfc.site.membership import Guess, Trial, areas, guess_of, learn, statistics_of, try_out
+from goldfc.site.membership import Guess, Trial, areas, guess_of, statistics_of, train, try_out
 from goldfc.site.privacy import SameAsRows, Told, people_of_each
 from goldfc.site.rows import Rows
 
@@ -252,7 +252,7 @@ def membership_of(rows: Rows, again: Again, expected: float | None = None) -> Gu
     trials = trials_of(rows, again, np.random.default_rng(0))
     halves = (slice(0, None, 2), slice(1, None, 2))
     crossed = (halves, halves[::-1])
-    score = [learn(trials[learned])(statistics_of(trials[tried])) for learned, tried in crossed]
+    score = [train(trials[learned])(statistics_of(trials[tried])) for learned, tried in crossed]
     member = [one.member for _, tried in crossed for one in trials[tried]]
     combined = guess_of(np.concatenate(score), np.concatenate(member))
     # And by the one statistic that was the best before.
@@ -273,7 +273,7 @@ def trials_of(rows: Rows, again: Again, rng: np.random.Generator) -> list[Trial]
 
 
 @dataclass(frozen=True)
-class Split:
+class Lots:
     """Places of the rows of one site, of others that are tried beside these, and of those that are the attacker's."""
 
     inside: RowLabels
@@ -288,18 +288,18 @@ class Split:
         return inside, outside, others
 
 
-def split_once(rows: Rows, rng: np.random.Generator) -> Split:
+def split_once(rows: Rows, rng: np.random.Generator) -> Lots:
     """By lot, all rows of a person alike."""
     if rows.people is None:
-        part = parts_of(rows.shape[0], rng)
+        part = lots_of(rows.shape[0], rng)
     else:
         names, number = np.unique(rows.people, return_inverse=True)
-        part = parts_of(len(names), rng)[number]
+        part = lots_of(len(names), rng)[number]
     inside, outside, others = (np.flatnonzero(part == number).astype(np.int32) for number in range(3))
-    return Split(inside, outside, others)
+    return Lots(inside, outside, others)
 
 
-def parts_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+def lots_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     """For every person the part she is in: 0 inside, 1 outside, 2 the attacker's own.
 
     Of few people exactly so many; of many by lot, a piece at a time, because there may be more than fit into memory.
@@ -315,14 +315,14 @@ def parts_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     return np.repeat(np.arange(3, dtype=np.uint8), (first, second - first, count - second))[rng.permutation(count)]
 
 
-def tried(rows: Rows, split: Split, again: Again) -> Trial:
+def tried(rows: Rows, split: Lots, again: Again) -> Trial:
     """One site of some of the rows, and what can be guessed of all of them."""
     summary = again(rows.chosen(split.inside))
     inside, outside, others = (rows.source.take(places) for places in split.looked_at())
     return try_out(inside, outside, others, summary)
 
 
-def halves_of(rows: Rows, split: Split, again: Again, rng: np.random.Generator) -> Iterator[Trial]:
+def halves_of(rows: Rows, split: Lots, again: Again, rng: np.random.Generator) -> Iterator[Trial]:
     """Those who are looked at in one split, in two halves by lot, all rows of a person in one of them."""
     trial, places = tried(rows, split, again), np.concatenate(split.looked_at()[:2])
     names, number = np.unique(places if rows.people is None else rows.people[places], return_inverse=True)

@@ -48,7 +48,7 @@ SAMPLE, FOUND = 4096, 0.5
 # So many kept rows are read at a time.
 MOST_READ = 2**14
 
-Numbers = NDArray[np.uint64]
+Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Key:
         return cls(int.from_bytes(both[:8], "little"), int.from_bytes(both[8:], "little"))
 
 
-def siphash(numbers: Numbers, key: Key) -> Numbers:
+def siphash(numbers: Hashes, key: Key) -> Hashes:
     """SipHash-2-4 (Aumasson and Bernstein, 2012) of every number, as a message of eight bytes."""
     start = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
     keys = (key.first, key.second, key.first, key.second)
@@ -79,7 +79,7 @@ def siphash(numbers: Numbers, key: Key) -> Numbers:
     return np.asarray(state[0] ^ state[1] ^ state[2] ^ state[3])
 
 
-def sip_rounds(state: list[Numbers], count: int) -> None:
+def sip_rounds(state: list[Hashes], count: int) -> None:
     """Mix four numbers each, in place; the additions overflow, as they should."""
     for _ in range(count):
         for one, other, turn, half in ((0, 1, 13, True), (2, 3, 16, False), (0, 3, 21, False), (2, 1, 17, True)):
@@ -89,7 +89,7 @@ def sip_rounds(state: list[Numbers], count: int) -> None:
                 state[one] = rotated(state[one], 32)
 
 
-def rotated(numbers: Numbers, bits: int) -> Numbers:
+def rotated(numbers: Hashes, bits: int) -> Hashes:
     """Every number, its bits turned to the left."""
     return np.asarray((numbers << np.uint64(bits)) | (numbers >> np.uint64(64 - bits)))
 
@@ -145,7 +145,7 @@ def digest_of_cells(
     return (siphash(parts.astype(np.int64).view(np.uint64), key) >> np.uint64(32)).astype(np.uint32)
 
 
-def key_of_rows(cells: NDArray[np.uint32] | Numbers) -> Numbers:
+def key_of_rows(cells: NDArray[np.uint32] | Hashes) -> Hashes:
     """One number for every row, by its digests."""
     odd = np.random.default_rng(0).integers(2**63, size=cells.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     return np.asarray((cells.astype(np.uint64) * odd).sum(axis=1, dtype=np.uint64))
@@ -160,7 +160,7 @@ def count_twins(rows: RowSource) -> int:
     return int((found[1:] == found[:-1]).sum())
 
 
-def mixed(numbers: Numbers) -> Numbers:
+def mixed(numbers: Hashes) -> Hashes:
     """Every number with its bits spread, in place; nothing is secret here, so SipHash would only take longer."""
     for turn in (33, 29):
         numbers ^= numbers >> np.uint64(turn)
@@ -214,7 +214,7 @@ class Kept:
         for start in range(0, len(self), MOST_READ):
             yield self.cells[start : start + MOST_READ].view(np.uint32)
 
-    def all_persons(self) -> Numbers:
+    def all_persons(self) -> Hashes:
         """The digests of the people's names, each once."""
         return np.unique(self.persons[:].view(np.uint64)) if self.persons is not None else np.empty(0, np.uint64)
 
@@ -259,13 +259,13 @@ def difference_by(matches: Sequence[Match], kept: Kept, now: Looked, key: Key) -
     return Difference(len(own) - stayed, len(old) - stayed, stayed)
 
 
-def keys_kept(kept: Kept, matches: Sequence[Match]) -> Numbers:
+def keys_kept(kept: Kept, matches: Sequence[Match]) -> Hashes:
     """One number for every kept row, by the features that were found again."""
     chosen = [match.kept for match in matches]
     return np.concatenate([key_of_rows(block[:, chosen]) for block in kept.blocks()])
 
 
-def keys_now(now: Looked, matches: Sequence[Match], key: Key) -> Numbers:
+def keys_now(now: Looked, matches: Sequence[Match], key: Key) -> Hashes:
     """One number for every row, measured as the kept ones were."""
     chosen = [match.now for match in matches]
     low, high = np.array([[match.low, match.high] for match in matches]).T

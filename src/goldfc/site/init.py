@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from goldfc.message.columns import Column
-from goldfc.site.table.cells import NO, YES, distinct, fault_of, is_missing, shown, to_number, to_numbers
+from goldfc.site.table.cells import NO, YES, distinct, fault_of, is_missing, shown_value, to_number, to_numbers
 from goldfc.site.table.notes import Numbering
 
 # Text with more different values than this is no category, but names or remarks.
@@ -38,7 +38,7 @@ def guess_columns(rows: pa.RecordBatch, left_out: Sequence[str] = ()) -> tuple[l
             columns.append(Column(name=name, kind="category", categories=tuple(sorted(set(texts)))))
         else:
             bad = next(text for text in texts if np.isnan(to_number(text)))
-            odd[name] = f"it holds {shown(bad)}, {fault_of(bad)}"
+            odd[name] = f"it holds {shown_value(bad)}, {fault_of(bad)}"
     return columns, odd
 
 

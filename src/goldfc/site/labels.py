@@ -50,7 +50,7 @@ def label_rows(rows: FloatArray, model: Model) -> Labels:
 
 
 @dataclass
-class Tally:
+class LabelCounts:
     """What there is to say of all labels."""
 
     rows: int = 0
@@ -67,9 +67,9 @@ class Tally:
         self.clusters |= set(labels.cluster[there].tolist())
 
 
-def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> Tally:
+def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> LabelCounts:
     """As CSV: all or nothing, and for its owner alone."""
-    tally = Tally()
+    tally = LabelCounts()
 
     def pieces() -> Iterator[bytes]:
         yield header_text(id_name).encode()

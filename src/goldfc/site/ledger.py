@@ -40,7 +40,7 @@ LEDGER, SECRET, LOCK, ROWS, MESSAGE = "ledger.jsonl", "secret", ".lock", ".rows"
 ENVIRONMENT = "GOLDFC_LEDGER"
 SECRET_BYTES = 32
 
-Fact = str | int | bool | list[str]
+LedgerFact = str | int | bool | list[str]
 
 
 def now() -> str:
@@ -162,7 +162,7 @@ class Ledger:
         told["people"] = str(people_in(table))
         write_kept(self.folder / f"{digest}{ROWS}", table, secret, told)
 
-    def note(self, event: str, **facts: Fact) -> None:
+    def note(self, event: str, **facts: LedgerFact) -> None:
         """One more line."""
         line = canonical_json({"time": now(), "event": event, **facts}).encode() + b"\n"
         append_durably(made_private(self.folder) / LEDGER, line)

@@ -67,7 +67,7 @@ def statistics_of(trials: Sequence[Trial]) -> FloatArray:
     return np.vstack([one.statistics for one in trials])
 
 
-def learn(trials: Sequence[Trial]) -> Classifier:
+def train(trials: Sequence[Trial]) -> Classifier:
     """All statistics in one, by logistic regression."""
     X, y = statistics_of(trials), np.concatenate([one.member for one in trials])
     step = -(-len(X) // TRAINED_ON)

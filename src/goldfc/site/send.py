@@ -18,12 +18,12 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, encode, naming
 from goldfc.site.audit import Audit, audit
 from goldfc.site.digests import Looked, people_in
-from goldfc.site.ledger import Earlier, Fact, Ledger, change_since
+from goldfc.site.ledger import Earlier, Ledger, LedgerFact, change_since
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.privacy import Rules
 from goldfc.site.rows import checked
 from goldfc.site.seals import remember
-from goldfc.site.summarize import measured, tell
+from goldfc.site.summarize import tell, with_membership
 from goldfc.site.table.table import Table
 
 
@@ -57,7 +57,7 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     known, limits = ledger.digests(), policy.limits(task.smallest)
     told = tell(rows, site, task, Rules(agreement.terms, agreement.withhold, policy.steps), limits)
     if told.membership is None:
-        told = measured(told)
+        told = with_membership(told)
     message = told.summary.to_message()
     agreement.read_summary(message)  # what the server would refuse is told here
     # An identical message tells nothing new, however often it leaves.
@@ -118,7 +118,7 @@ def refuse_news(draft: Draft) -> None:
         )
 
 
-def facts_of(draft: Draft, data: Path, message: bytes) -> dict[str, Fact]:
+def facts_of(draft: Draft, data: Path, message: bytes) -> dict[str, LedgerFact]:
     """What the ledger says of a message."""
     terms = draft.summary.terms
     return {

@@ -80,7 +80,7 @@ def tell_suppressed(rows: Rows, site: str, task: Task, rules: Rules, limits: Lim
         told = tell_as(rows, site, allowed, rules, find(allowed.task.limit(rows.n_people)))
         if len(told.summary.centroids) == 1 and not allowed.is_one_mean:
             continue  # all were merged: one mean can be told more exactly
-        told = measured(told)
+        told = with_membership(told)
         guess = told.membership
         if guess is None or (guess.auc <= min(TELLS_MEMBERS, limits.most_auc) and guess.found <= limits.most_tpr):
             break
@@ -100,7 +100,7 @@ def find_at_most(rows: Rows, task: Task, rules: Rules, count: int) -> Found:
     return find_micro_clusters(rows.source, to_unit, count, np.random.default_rng(0))
 
 
-def measured(told: Told) -> Told:
+def with_membership(told: Told) -> Told:
     """The same, with how well members are told from others."""
     return replace(told, membership=membership_of(told.rows, partial(alike, told=told), expected_auc(told)))
 

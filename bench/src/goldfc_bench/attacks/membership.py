@@ -8,7 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.message.summary import Summary
-from goldfc.site.membership import Classifier, Trial, areas, learn, try_out
+from goldfc.site.membership import Classifier, Trial, areas, train, try_out
 from goldfc_bench.attacks.sites import Target, Told
 
 # Shadow sites: rows of all together, and how many there are.
@@ -32,7 +32,7 @@ def attack(target: Target, summary: Summary, again: Told, rng: np.random.Generat
     best = int(np.mean([areas(one) for one in shadows], axis=0).argmax())
     rules: dict[str, Callable[[FloatArray], FloatArray]] = {
         "the best statistic": lambda statistics: statistics[:, best],
-        "all, linear": learn(shadows),
+        "all, linear": train(shadows),
         "all, trees": learn_trees(shadows),
     }
     return Attack(trial.member, {name: rule(trial.statistics) for name, rule in rules.items()})

@@ -12,7 +12,7 @@ from goldfc.message.summary import Summary
 from goldfc.randomness import generator
 from goldfc.server.fusions import fuse
 from goldfc.server.one_shot import OneShot
-from goldfc.site.membership import areas, guess_of, learn, try_out
+from goldfc.site.membership import areas, guess_of, train, try_out
 from goldfc_bench.attacks.membership import learn_trees, shadow
 from goldfc_bench.attacks.sites import Target, Told
 
@@ -30,7 +30,7 @@ def auc_of_the_other(target: Target, told: Told, rng: np.random.Generator) -> fl
     shadows = [shadow(rest, len(target.inside), left, rng) for _ in range(N_SHADOWS)]
     trial = try_out(target.inside, target.outside, rest, left(target.inside))
     best = int(np.mean([areas(one) for one in shadows], axis=0).argmax())
-    rules = (learn(shadows), learn_trees(shadows))
+    rules = (train(shadows), learn_trees(shadows))
     return max(float(areas(trial)[best]), *(guess_of(rule(trial.statistics), trial.member).auc for rule in rules))
 
 

@@ -173,7 +173,7 @@ class Cells:
         if len(bad):
             row = int(kept[bad[0]])
             value = self.chosen(row)
-            raise BadRows(f"Column {self.column.name!r}, {where(row)} holds {shown(value)}, {fault_of(value)}.")
+            raise BadRows(f"Column {self.column.name!r}, {where(row)} holds {shown_value(value)}, {fault_of(value)}.")
         low, high = self.column.limits
         outside = np.flatnonzero((numbers < low) | (numbers > high))
         if len(outside):
@@ -187,7 +187,7 @@ class Cells:
         """What is found for every value, or the sentence on the first that nothing is found for."""
         found: FloatArray = self.filled(by_value(of, self.values, float), of)[kept]
         for row in kept[np.isnan(found)][:1].tolist():
-            what = f"Column {self.column.name!r}, {where(row)} holds {shown(self.chosen(row))}, which is"
+            what = f"Column {self.column.name!r}, {where(row)} holds {shown_value(self.chosen(row))}, which is"
             if self.column.kind == "boolean":
                 raise BadRows(f"{what} neither yes nor no; write true or false, yes or no, 1 or 0.")
             some = ", ".join(self.column.categories[:10]) + (", ..." if len(self.column.categories) > 10 else "")
@@ -273,7 +273,7 @@ def yes_or_no(value: Any) -> float:
     return 1.0 if text in YES else 0.0 if text in NO else math.nan
 
 
-def shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """A value in a sentence, not too long."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

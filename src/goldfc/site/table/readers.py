@@ -95,7 +95,7 @@ def size_in_memory(path: Path) -> int:
 
 def reader_of(path: Path) -> Reader:
     """What reads a file, by its suffix; text, if nobody knows it."""
-    return Folder() if path.is_dir() else READERS.get(path.suffix.lower(), READERS[".csv"])
+    return FolderOfFiles() if path.is_dir() else READERS.get(path.suffix.lower(), READERS[".csv"])
 
 
 @contextmanager
@@ -239,19 +239,19 @@ class Workbook:
                 f"{path.name} has {len(filled)} sheets with rows ({', '.join(map(repr, filled))}); keep the one with "
                 "the table, or save it as CSV (UTF-8)."
             )
-        rows = [texts for row in sheets[filled[0]] if any(texts := [as_text(cell) for cell in row])]
+        rows = [texts for row in sheets[filled[0]] if any(texts := [text_of_cell(cell) for cell in row])]
         named = [place for place, name in enumerate(rows[0]) if name or any(row[place] for row in rows)]
         return [[row[place] for place in named] for row in rows]
 
 
-def as_text(cell: object) -> str:
+def text_of_cell(cell: object) -> str:
     """A cell of a workbook as it would be written."""
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)  # a workbook knows no whole numbers
     return str(cell).strip()
 
 
-class Folder:
+class FolderOfFiles:
     """All tables in a folder, by their names, as one; each has the same columns, in any order."""
 
     def names(self, path: Path) -> list[str]:

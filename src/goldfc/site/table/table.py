@@ -51,7 +51,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Rules:
+class ReadingRules:
     """What becomes of the rows of a file."""
 
     columns: tuple[Column, ...]
@@ -80,8 +80,8 @@ class Rules:
 
 def as_table(rows: pa.RecordBatch, columns: Sequence[Column], **settings: Any) -> Table:
     """A table that is in memory; the settings are those of `open_table`."""
-    rules = Rules(tuple(columns), **settings)
-    return read_table(rows.schema.names, lambda _: [Block(rows, 1, 1)], rules, Memory())
+    rules = ReadingRules(tuple(columns), **settings)
+    return read_table(rows.schema.names, lambda _: [Block(rows, 1, 1)], rules, KeptInMemory())
 
 
 @contextmanager
@@ -92,8 +92,8 @@ def open_table(
 
     With `drop`, rows that miss a value are left out. The `person_column` says whose a row is, or else the `id_column`.
     """
-    rules, is_large = Rules(tuple(columns), **settings), size_in_memory(path) > LARGEST_IN_MEMORY
-    store: AbstractContextManager[Store] = Disk(path) if is_large else nullcontext(Memory())
+    rules, is_large = ReadingRules(tuple(columns), **settings), size_in_memory(path) > LARGEST_IN_MEMORY
+    store: AbstractContextManager[Store] = Disk(path) if is_large else nullcontext(KeptInMemory())
     with store as place:
         yield read_table(column_names(path), lambda names: blocks_in(path, names), rules, place, on_progress)
 
@@ -101,7 +101,7 @@ def open_table(
 def read_table(
     names: Sequence[str],
     blocks: Callable[[Sequence[str]], Iterable[Block]],
-    rules: Rules,
+    rules: ReadingRules,
     store: "Store",
     on_progress: OnProgress | None = None,
 ) -> Table:
@@ -127,7 +127,7 @@ def read_table(
     return Table(rows, missing, lambda: ids_in(blocks, rules), (*filter(None, dict.fromkeys(said)), *notes), persons)
 
 
-def ids_in(blocks: Callable[[Sequence[str]], Iterable[Block]], rules: Rules) -> Iterator[tuple[str, ...]]:
+def ids_in(blocks: Callable[[Sequence[str]], Iterable[Block]], rules: ReadingRules) -> Iterator[tuple[str, ...]]:
     """What tells rows apart, block by block."""
     for block in blocks([rules.id_column or rules.columns[0].name]):
         numbers = range(block.first + 1, block.first + block.rows.num_rows + 1)
@@ -156,7 +156,7 @@ class Store(Protocol):
 
 
 @dataclass
-class Memory:
+class KeptInMemory:
     """Rows in memory."""
 
     parts: list[FloatArray] = field(default_factory=list)

@@ -69,7 +69,7 @@ class Lines(RawIOBase):
         if not self.encoding and chunk.isascii() and b"\0" not in chunk:
             return chunk
         if not self.encoding:
-            self.encoding = encoding_of(chunk, self.name)
+            self.encoding = encoding_of_text(chunk, self.name)
             self.decoder = codecs.getincrementaldecoder(self.encoding)()
         try:
             return self.decoder.decode(chunk).encode()
@@ -80,7 +80,7 @@ class Lines(RawIOBase):
             ) from error
 
 
-def encoding_of(chunk: bytes, name: str) -> str:
+def encoding_of_text(chunk: bytes, name: str) -> str:
     """Which encoding lines are in that are not ASCII."""
     if chunk[:2] in UTF_16:
         return "utf-16"
