@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.errors import BadMessage
 from goldfc.learning.k_means import nearest
 from goldfc.learning.paper.blocks import BLOCK, learn_in_blocks
 from goldfc.learning.paper.competition import Learning, compete
@@ -15,6 +14,7 @@ from goldfc.message.compete import Compete
 from goldfc.message.message import Message
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
+from goldfc.site.participant import AnsweringSite
 from goldfc.site.rows import checked
 
 
@@ -26,54 +26,30 @@ class Blocks:
     n_jobs: int | None = None
 
 
-class GoldSite:
-    """One of the paper's sites: FCPL on its rows, and the label of its micro-cluster for every row."""
+class GoldSite(AnsweringSite):
+    """One of the paper's sites: FCPL on its rows, and the label of its micro-cluster for every row.
+
+    The certainty of a label is how many levels agree.
+    """
+
+    TASK = Compete.KIND
 
     def __init__(
         self, name: str, rows: FloatArray | RowSource, rng: np.random.Generator, *, blocks: Blocks | None = None
     ) -> None:
-        self.name = name
+        super().__init__(name)
         self._rows = rows
         self._rng = rng
         self._blocks = blocks
-        self._micro_clusters: RowLabels | None = None
-        self._by_micro_cluster: tuple[IntArray, FloatArray] | None = None
 
-    @property
-    def micro_clusters(self) -> RowLabels:
-        """Which row is in which micro-cluster; private, and known once the site has learned."""
-        if self._micro_clusters is None:
-            raise BadMessage(f"Site {self.name!r} has not summarised its rows yet.", "not-summarised")
-        return self._micro_clusters
+    def _summarize(self, task: Message) -> tuple[Summary, RowLabels]:
+        learning = Compete.from_message(task).learning
+        labels, centroids = learn(self._rows, self.name, learning, self._rng, self._blocks)
+        return Summary(self.name, centroids), labels
 
-    @property
-    def labels(self) -> IntArray:
-        """The global cluster of every row, once the model has come."""
-        return self._labelled()[0][self.micro_clusters]
-
-    @property
-    def certainty(self) -> FloatArray:
-        """How certain the label of every row is, in [0, 1]: how many levels agree."""
-        return self._labelled()[1][self.micro_clusters]
-
-    def _labelled(self) -> tuple[IntArray, FloatArray]:
-        if self._by_micro_cluster is None:
-            raise BadMessage(f"Site {self.name!r} has not received a model yet.", "no-model-yet")
-        return self._by_micro_cluster
-
-    def answer(self, message: Message) -> Message | None:
-        """Learn when asked to; look labels up when the model comes. Labels stay here, so a model gets no answer."""
-        if message.kind == Compete.KIND:
-            learning = Compete.from_message(message).learning
-            labels, centroids = learn(self._rows, self.name, learning, self._rng, self._blocks)
-            self._micro_clusters = labels
-            return Summary(self.name, centroids).to_message()
-        if message.kind == Model.KIND:
-            model = message.once(Model.from_message)
-            own = model.own(self.name)
-            self._by_micro_cluster = model.micro_labels[own], model.micro_certainty[own]
-            return None
-        raise BadMessage(f"Site {self.name!r} has no answer to a message of kind {message.kind!r}.", "kind-unanswered")
+    def _label(self, model: Model) -> tuple[IntArray, FloatArray]:
+        own = model.own(self.name)
+        return model.micro_labels[own][self.micro_clusters], model.micro_certainty[own][self.micro_clusters]
 
 
 def learn(

@@ -1,32 +1,27 @@
 """A site as the server sees it: it answers messages, and keeps its rows and labels to itself."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
+from typing import ClassVar
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadMessage
 from goldfc.message.columns import UNNAMED, Terms
 from goldfc.message.message import Message
 from goldfc.message.model import Model
+from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Task
 from goldfc.site.label import label
 from goldfc.site.summarize import summarize
 
 
-class Site:
-    """One site: its rows, and what it keeps to itself between the two messages."""
+class AnsweringSite(ABC):
+    """What a site keeps to itself between the two messages: micro-clusters, and then labels."""
 
-    def __init__(
-        self,
-        name: str,
-        rows: FloatArray,
-        *,
-        withhold: Collection[Part] = (),
-        terms: Terms = UNNAMED,
-    ) -> None:
+    TASK: ClassVar[str]  # the kind of task that it can do
+
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._rows = rows
-        self._withhold = withhold
-        self._terms = terms
         self._micro_clusters: RowLabels | None = None
         self._labelled: tuple[IntArray, FloatArray] | None = None
 
@@ -54,12 +49,37 @@ class Site:
 
     def answer(self, message: Message) -> Message | None:
         """Summarise when asked to; label when the model comes. Labels stay here, so a model gets no answer."""
-        if message.kind == Task.KIND:
-            summary, self._micro_clusters = summarize(
-                self._rows, self.name, Task.from_message(message), withhold=self._withhold, terms=self._terms
-            )
+        if message.kind == self.TASK:
+            summary, self._micro_clusters = self._summarize(message)
             return summary.to_message()
         if message.kind == Model.KIND:
-            self._labelled = label(self._rows, message.once(Model.from_message))
+            self._labelled = self._label(message.once(Model.from_message))
             return None
         raise BadMessage(f"Site {self.name!r} has no answer to a message of kind {message.kind!r}.", "kind-unanswered")
+
+    @abstractmethod
+    def _summarize(self, task: Message) -> tuple[Summary, RowLabels]:
+        """What leaves, and which row is in which micro-cluster, which stays."""
+
+    @abstractmethod
+    def _label(self, model: Model) -> tuple[IntArray, FloatArray]:
+        """The cluster of every row, and how certain that is."""
+
+
+class Site(AnsweringSite):
+    """One site of the default, with its rows."""
+
+    TASK = Task.KIND
+
+    def __init__(self, name: str, rows: FloatArray, *, withhold: Collection[Part] = (), terms: Terms = UNNAMED) -> None:
+        super().__init__(name)
+        self._rows = rows
+        self._withhold = withhold
+        self._terms = terms
+
+    def _summarize(self, task: Message) -> tuple[Summary, RowLabels]:
+        wanted = Task.from_message(task)
+        return summarize(self._rows, self.name, wanted, withhold=self._withhold, terms=self._terms)
+
+    def _label(self, model: Model) -> tuple[IntArray, FloatArray]:
+        return label(self._rows, model)
