@@ -163,13 +163,20 @@ def test_the_page_gives_all_five_scores(demo: Demo, text: str) -> None:
         assert f"{score:.2f}{what}" in text
 
 
+def without_paper(demo: Demo) -> list[str]:
+    """What is said where the paper's method is not installed."""
+    return list(demo_sentences(replace(demo, scores=replace(demo.scores, paper=np.nan))))
+
+
 def test_the_terminal_names_the_proposal_its_rivals_and_what_being_told_is_worth(demo: Demo) -> None:
     best, *others = demo.proposal.candidates
-    first, *rivals, kind, truth, traffic = demo_sentences(demo)
+    first, *rivals, kind, truth, paper, traffic = demo_sentences(demo)
     assert first == f"How many clusters? OneShot proposes [bold]{best.n_clusters}[/]: {best.reason}."
     assert rivals == [f"  Or {other.n_clusters}: {other.reason}." for other in others]
     assert kind == f"What kind? [bold]{demo.model.kind}[/]: {demo.model.why}."
     assert f"{demo.scores.told:.2f} instead of {demo.scores.together:.2f}" in truth
+    assert f"{demo.scores.paper:.2f}" in paper
+    assert "needs goldfc[paper]" in list(without_paper(demo))[-2]
     assert f"{demo.traffic.bytes_up / 1000:.0f} kB" in traffic
 
 

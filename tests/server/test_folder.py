@@ -134,7 +134,7 @@ def changed(what: Agreement, **changes: object) -> bytes:
             lambda what: changed(what, columns=(what.columns[0], Column(name="pressure", unit="kPa"))),
             "summary-of-other-terms column 2 ('pressure') has the unit 'kPa', not 'mmHg'",
         ),
-        (lambda what: changed(what, privacy="plain"), "privacy-level-low from 1 rows on"),
+        (lambda what: changed(what, privacy="plain"), "privacy-level-low its level is 'plain'"),
         (lambda what: changed(what, limits=Bounds(most_micro_clusters=60)), "too-many-micro-clusters at most 5"),
         (lambda _: encode(Message("model", {}, {})), "header-invalid"),
     ],

@@ -98,12 +98,13 @@ def level_of(fact: Mapping[str, Any]) -> Level:
 
 def with_fewest(smallest: int) -> Level:
     """The level in which no micro-cluster has fewer rows than that."""
-    return PLAIN if smallest == 1 else Suppressed(smallest=smallest)
+    return PLAIN if smallest == 1 else Suppressed(smallest=int(smallest))
 
 
 def a_level(fact: dict[str, Any]) -> dict[str, Any]:
-    """A fact from a stranger, if it tells a level."""
-    level_of(fact)
+    """A fact from a stranger, if it tells a level, with all its settings: each has one way to be written."""
+    if level_of(fact).to_fact() != fact:
+        raise ValueError("a privacy level must be told with all its settings")
     return fact
 
 

@@ -144,7 +144,7 @@ from goldfc.transport.flower.records import fingerprint
 def summarized(folder):
     settings = {"site": "north", "data": f"{folder}/data.csv", "federation": f"{folder}/federation.toml",
                 "labels": f"{folder}/labels/north.labels.csv", "key": f"{folder}/site.key"}
-    site = site_app.site_of(settings)
+    site = site_app.settings_of(settings)
     records = {"goldfc": {"agreement": fingerprint(site.agreement)}}
     return site_app.summarize_own_rows(site, SimpleNamespace(content=SimpleNamespace(config_records=records)))
 
@@ -197,7 +197,8 @@ if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE: what MemoryDenyWrite
 import numpy as np
 import goldfc.transport.flower.site_app
 from goldfc import OneShot, Task, label, summarize, fuse
-way = OneShot(Task(smallest=5, rows_each=8), starts=2)
+from goldfc.message.levels import Suppressed
+way = OneShot(Task(rows_each=8, level=Suppressed(smallest=5)), starts=2)
 rows = np.random.default_rng(0).normal(size=(400, 4))
 sent = [summarize(rows[n::2], "ab"[n], way.task)[0] for n in range(2)]
 label(rows, fuse(sent, 2, way, np.random.default_rng(0)))
