@@ -146,7 +146,6 @@ SENTENCES = {
     "name-invalid": "The name .+ .+",
     "name-not-plain": r"must be letters, digits, '\.', '_' or '-', at most 64, begin with a letter or digit, "
     r"and not be a device of Windows, such as 'nul'",
-    r"Windows, such as 'nul'",
     "no-message": "this is not a goldfc message: it does not begin like one",
     "no-model-yet": "Site .+ has not received a model yet",
     "no-part-in-model": "Site .+ took no part in this model; its sites are .+",
