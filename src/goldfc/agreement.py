@@ -176,6 +176,13 @@ class Agreement(Strict):
         """A summary that this federation can use; the limits of each site's influence are checked here."""
         summary = Summary.from_message(message)
         who = f"The summary of site {summary.site!r}"
+        self._check_origin(summary, who)
+        self._check_level(summary, who)
+        self._check_parts(summary, who)
+        self._check_ranges(summary, who)
+        return summary
+
+    def _check_origin(self, summary: Summary, who: str) -> None:
         if self.sites and summary.site not in self.names:
             raise BadMessage(f"{who} is from a site that is not listed in {FILE}.", "site-not-listed")
         if difference := self.terms.difference(summary.terms):
@@ -183,6 +190,8 @@ class Agreement(Strict):
                 f"{who} does not fit {FILE}: {difference}; it must be made again with the same file.",
                 "summary-of-other-terms",
             )
+
+    def _check_level(self, summary: Summary, who: str) -> None:
         if len(summary.centroids) > self.limits.most_micro_clusters:
             raise BadMessage(
                 f"{who} has {len(summary.centroids)} micro-clusters, and at most "
@@ -191,20 +200,11 @@ class Agreement(Strict):
             )
         if missing := self.level.missing_in(summary.level):
             raise BadMessage(f"{who} has a lower privacy level than agreed: {missing}.", "privacy-level-low")
-        self._check_parts(summary, who)
-        self._check_ranges(summary, who)
-        return summary
 
     def _check_parts(self, summary: Summary, who: str) -> None:
-        task = self.task
-        wanted = {
-            "mass": task.mass and "mass" not in self.withhold,
-        }
-        for part, told in wanted.items():
-            if (getattr(summary, part) is not None) != told:
-                raise BadMessage(
-                    f"{who} must {'tell' if told else 'not tell'} its {part}, as agreed.", "mass-not-as-agreed"
-                )
+        task, told = self.task, self.task.mass and "mass" not in self.withhold
+        if (summary.mass is not None) != told:
+            raise BadMessage(f"{who} must {'tell' if told else 'not tell'} its mass, as agreed.", "mass-not-as-agreed")
         # A site with few rows tells neither, and several micro-clusters only with moments.
         if summary.shape is not None and (not task.shape or "shape" in self.withhold):
             raise BadMessage(f"{who} must not tell its shape, as agreed.", "shape-not-agreed")

@@ -115,15 +115,14 @@ def keygen(name: str, folder: Path, passphrase: bool) -> None:
     except ValueError as error:
         raise BadSettings(f"The name {name!r} {error}.", code_of(error, "name-invalid")) from error
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
-    for path in (private, public):
-        if os.path.lexists(path):
-            raise BadSettings(
-                f"{path} exists already; whoever loses a key cannot open what was sealed for it.", "key-exists"
-            )
+    if there := [path for path in (private, public) if os.path.lexists(path)]:
+        raise BadSettings(
+            f"{there[0]} exists already; whoever loses a key cannot open what was sealed for it.", "key-exists"
+        )
     key = PrivateKey.new()
     key.write(private, asked_passphrase(again=True) if passphrase else None)
     write_durably(public, f"{key.public.text}\n".encode())
-    say(f"{private} is private: keep it. {public} is for {'federation.toml'}:")
+    say(f"{private} is private: keep it. {public} is for federation.toml:")
     click.echo(f'name = "{name}"\nkey = "{key.public.text}"')
 
 

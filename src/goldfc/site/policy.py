@@ -75,6 +75,10 @@ class Policy(Strict):
 
     def check(self, agreement: Agreement) -> None:
         """Refuse what was agreed on, if it is less than what the site wants."""
+        self._check_sites(agreement)
+        self._check_columns([column.name for column in agreement.columns])
+
+    def _check_sites(self, agreement: Agreement) -> None:
         if agreement.limits.least_sites < self.least_sites:
             raise PolicyRefused(
                 f"{FILE} is content with {agreement.limits.least_sites} sites, but this site's policy wants at least "
@@ -82,7 +86,8 @@ class Policy(Strict):
                 f"say least_sites = {agreement.limits.least_sites} in {POLICY} if you may.",
                 "policy-least-sites",
             )
-        names = [column.name for column in agreement.columns]
+
+    def _check_columns(self, names: list[str]) -> None:
         if found := [name for name in self.never if name in names]:
             raise PolicyRefused(
                 f"Column {found[0]!r} is in {FILE}, but by the {POLICY} of this site it never leaves; agree "
