@@ -176,7 +176,7 @@ def test_the_terminal_names_the_proposal_its_rivals_and_what_being_told_is_worth
     assert kind == f"What kind? [bold]{demo.model.kind}[/]: {demo.model.why}."
     assert f"{demo.scores.told:.2f} instead of {demo.scores.together:.2f}" in truth
     assert f"{demo.scores.paper:.2f}" in paper
-    assert "needs goldfc[paper]" in list(without_paper(demo))[-2]
+    assert r"needs goldfc\[paper]" in without_paper(demo)[-2]
     assert f"{demo.traffic.bytes_up / 1000:.0f} kB" in traffic
 
 

@@ -70,7 +70,7 @@ def demo_sentences(result: "Demo") -> Iterator[str]:
         "k-means, told ten.)"
     )
     if math.isnan(result.scores.paper):
-        yield "GOLD, the paper's method, is not compared: it needs goldfc[paper]."
+        yield r"GOLD, the paper's method, is not compared: it needs goldfc\[paper]."
     else:
         yield f"GOLD, the paper's method, told ten, has {ari_text(result.scores.paper)}."
     yield f"The server got {result.traffic.bytes_up / 1000:.0f} kB, one message from each of {len(result.sites)} sites."
