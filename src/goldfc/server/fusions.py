@@ -100,5 +100,5 @@ def warn_of_fewer(wanted: int | None, found: int) -> None:
         warnings.warn(
             f"Only {clusters} found, and {wanted} were asked for: the sites' micro-clusters tell no more apart.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
