@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
-from goldfc.cli.shared import console, main, printable, progress_bar
+from goldfc.cli.form import form_for, form_options, keep_form
+from goldfc.cli.shared import console, main, printable, progress_bar, say
 
 if TYPE_CHECKING:
     from goldfc.agreement import Agreement
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from goldfc.server.folder import Event, Folder, FolderStatus
     from goldfc.server.influence import LeftOut
     from goldfc.site.audit import Audit
+    from goldfc.site.init import Guess
     from goldfc.site.ledger import Ledger
     from goldfc.site.policy import Policy
+    from goldfc.site.table.form import Form
     from goldfc.site.table.table import Table as TableOfRows
 
 A_FILE = click.Path(path_type=Path)
@@ -54,49 +57,74 @@ MOST_SECONDS_TO_SETTLE = 10.0
 
 
 @main.command()
-@click.argument("data", type=A_FILE, required=False)
+@click.argument("tables", metavar="[DATA]...", type=A_FILE, nargs=-1)
 @click.option("--name", required=True, help="The federation's name, such as three-hospitals.")
 @ID_OPTION
 @click.option("--columns", help="Names, separated by commas: these only, or, without DATA, these as numbers.")
+@click.option(
+    "--missing",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What becomes of rows in which values are missing.",
+)
 @click.option("-o", "--out", type=A_FILE, default=Path("federation.toml"), show_default=True)
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-def init(data: Path | None, name: str, id_column: str | None, columns: str | None, out: Path, force: bool) -> None:
+def init(
+    tables: tuple[Path, ...],
+    name: str,
+    id_column: str | None,
+    columns: str | None,
+    missing: str,
+    out: Path,
+    force: bool,
+) -> None:
     """Write a first federation.toml, from the columns of DATA or from --columns: the sites read it and agree."""
     from goldfc.agreement import parse_agreement
     from goldfc.errors import BadSettings
     from goldfc.files import write_durably
     from goldfc.message.columns import Column
-    from goldfc.site.init import agreement_text, guess_columns, looks_like_an_id
-    from goldfc.site.table.cells import check_names
-    from goldfc.site.table.readers import read_all
+    from goldfc.site.init import Guess, agreement_text, guess_columns
+    from goldfc.site.policy import read_policy
 
-    wanted = [part.strip() for part in columns.split(",")] if columns else []
-    if data is None and not wanted:
+    wanted = names_in(columns)
+    if not tables and not wanted:
         raise click.UsageError("Name a table, or the columns with --columns.")
     if out.exists() and not force:
         raise BadSettings(f"{out} exists already; --force replaces it.", "output-exists")
-    if data is None:
-        found, odd = [Column(name=each) for each in wanted], dict[str, str]()
+    if tables:
+        smallest = max(5, *(read_policy(data).smallest for data in tables))
+        with working("reading"):
+            found = guess_columns(tables, wanted, id_column, smallest)
     else:
-        rows = read_all(data)
-        check_names(rows.schema.names, wanted, id_column)
-        found, odd = guess_columns(rows, [id_column] if id_column else [])
-        found = [column for column in found if not wanted or column.name in wanted]
-    if not found:
+        found = Guess([Column(name=each) for each in wanted], {}, {}, [], [], id_column)
+    if not found.columns:
         raise BadSettings("No column looks like numbers or categories; name some with --columns.", "no-usable-column")
-    text = agreement_text(name, found, id_column)
+    text = agreement_text(name, found.columns, found.id_column, missing=missing, gaps=found.gaps, remarks=found.remarks)
     parse_agreement(text, "What would be written")
     write_durably(out, text.encode())
-    say(f"{out} has {len(found)} columns: {', '.join(f'{column.name} ({column.kind})' for column in found)}.")
-    for each, reason in odd.items():
+    show_guess(found, out)
+
+
+def show_guess(found: "Guess", out: Path) -> None:
+    """What the file has, and what it has not."""
+    kinds = ", ".join(f"{column.name} ({column.kind})" for column in found.columns)
+    say(f"{out} has {len(found.columns)} columns: {kinds}.")
+    if found.id_column:
+        say(f"Column {found.id_column!r} tells rows apart; it stays at the sites.")
+    for each, reason in found.odd.items():
         say(f"Left out: {each!r}: {reason}.")
-    for column in found:
-        if data is not None and column.kind == "number" and looks_like_an_id(column.name, rows.column(column.name)):
-            say(f"Column {column.name!r} looks like an id. If it is, write --id-column {column.name}.")
+    for sentence in found.said:
+        say(sentence)
     say(
         "Read it and correct it (units, ranges, the categories of all sites), and give the same file to all sites; "
         "each keeps it beside its data."
     )
+
+
+def names_in(columns: str | None) -> list[str]:
+    """Names that are separated by commas."""
+    return [part.strip() for part in columns.split(",")] if columns else []
 
 
 @main.command()
@@ -140,6 +168,7 @@ def keygen(name: str, folder: Path, passphrase: bool) -> None:
 @KEY_OPTION
 @click.option("--dry-run", is_flag=True, help="Show what would leave, and write nothing.")
 @click.option("--accept-risk", is_flag=True, help="Write the message although the audit speaks against it.")
+@form_options
 def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     data: Path,
     out: Path,
@@ -151,19 +180,17 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     key_file: Path | None,
     dry_run: bool,
     accept_risk: bool,
+    asked: "Form",
 ) -> None:
     """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
     from goldfc.report.describe import describe
     from goldfc.site.policy import read_policy
     from goldfc.site.send import draft_summary, sealed_for_server, send
-    from goldfc.site.table.readers import column_names
 
-    names = column_names(data)
     agreement = agreement_for(data, federation)
     check_out(out, is_message, [data, federation, key_file])
     if agreement is None:
-        agreement = agreement_without_file(names, columns, privacy, id_column)
-        say("There is no federation.toml: all columns are taken as numbers, and names must agree at all sites.")
+        agreement = agreement_without_file(data, columns, privacy, id_column)
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
     name = checked_site(site or out.stem, agreement)
@@ -173,10 +200,11 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     say(policy_line(data, policy))
     policy.check(agreement)
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
-    person = policy.person_column(agreement)
-    with opened_table(data, agreement.columns, id_column, drop=drop, person_column=person) as table:
+    person, form = policy.person_column(agreement), form_for(data, asked)
+    with opened_table(data, agreement.columns, form, id_column=id_column, drop=drop, person_column=person) as table:
         for note in table.notes:
             say(note)
+        keep_form(data, asked)
         with working("learning"):
             draft = draft_summary(table, name, agreement, data, policy)
         for note in draft.notes:
@@ -212,14 +240,7 @@ def policy_line(data: Path, policy: "Policy") -> str:
 
 
 @contextmanager
-def opened_table(
-    data: Path,
-    columns: "Sequence[Column]",
-    id_column: str | None,
-    *,
-    drop: bool,
-    person_column: str | None = None,
-) -> "Iterator[TableOfRows]":
+def opened_table(data: Path, columns: "Sequence[Column]", form: "Form", **settings: Any) -> "Iterator[TableOfRows]":
     """The rows; on a terminal, a bar while a large file is read."""
     from goldfc.site.table.table import open_table
 
@@ -229,11 +250,40 @@ def opened_table(
             def show(done: int, total: int) -> None:
                 bar.update(bar.task_ids[0], completed=100 * done // total)
 
-            source = open_table(
-                data, columns, drop=drop, id_column=id_column, person_column=person_column, on_progress=show
-            )
-            table = in_use.enter_context(source)
+            table = in_use.enter_context(open_table(data, columns, form=form, on_progress=show, **settings))
         yield table
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@FEDERATION_OPTION
+@ID_OPTION
+@form_options
+def check(data: Path, federation: Path | None, id_column: str | None, asked: "Form") -> None:
+    """Look at DATA before anything is computed: all that is wrong or odd, by column, with counts and remedies.
+
+    `summarize` looks at the same, and refuses what is wrong.
+    """
+    from goldfc.site.policy import read_policy
+
+    agreement = agreement_for(data, federation)
+    if agreement is None:
+        agreement = agreement_without_file(data, None, None, id_column)
+    drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
+    settings = {"drop": drop, "id_column": id_column, "person_column": read_policy(data).person_column(agreement)}
+    with opened_table(data, agreement.columns, form_for(data, asked), refuse="nothing", **settings) as table:
+        wrong = list(table.faults.sentences())
+        for sentence in wrong:
+            say(f"Wrong: {sentence}.")
+        for note in table.notes:
+            say(f"Note: {note}")
+        usable, rows = table.rows.shape[0], table.rows.shape[0] + table.left_out_rows
+        columns = len(agreement.columns)
+        say(f"{data.name}: {usable:,} of {rows:,} rows can be used, with the {columns} columns that were agreed on.")
+    keep_form(data, asked)
+    if wrong:
+        say(f"{len(wrong)} things are wrong; correct the table, or say by options how it is written (--help).")
+        click.get_current_context().exit(2)
 
 
 @main.command()
@@ -245,6 +295,8 @@ def opened_table(
 @ID_OPTION
 @KEY_OPTION
 @click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
+@click.option("--strict", is_flag=True, help="Refuse a table in which a row cannot be read; otherwise it has no label.")
+@form_options
 def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     data: Path,
     model_file: Path,
@@ -254,6 +306,8 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     id_column: str | None,
     key_file: Path | None,
     unsigned: bool,
+    strict: bool,
+    asked: "Form",
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
     from goldfc.errors import BadSettings
@@ -273,14 +327,19 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     if agreement is None or not agreement.sealed:
         check_unsigned(data, agreement, model.terms.federation, said=unsigned)
-    drop = agreement is not None and agreement.missing == "drop"
-    with opened_table(data, model.terms.columns, id_column, drop=drop) as table, working("labelling"):
-        labels = write_labels(labels_of(table, model), out, id_column or "row")
-    say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters.")
+    settings = {"drop": agreement is not None and agreement.missing == "drop", "id_column": id_column}
+    settings["refuse"] = "values" if strict else "columns"
+    columns, form = model.terms.columns, form_for(data, asked)
+    with opened_table(data, columns, form, **settings) as table, working("labelling"):
+        labels = write_labels(labels_of(table, model), out, id_column or "row", model)
+    keep_form(data, asked)
+    say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters, by model {model.fingerprint}.")
     if labels.far:
         say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
     if labels.without:
-        say(f"{labels.without} rows have missing values, and so no cluster.")
+        say(f"{labels.without.total()} rows have no cluster (column reason):")
+    for reason, count in labels.without.most_common():
+        say(f"  {count}: {reason}.")
 
 
 @main.command()
@@ -439,7 +498,8 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
 @KEY_OPTION
 @click.option("--close", is_flag=True, help="Take nothing more, and fuse what is in.")
 @click.option("--wait", is_flag=True, help="Stay until all listed sites are in or the deadline is over, then fuse.")
-def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bool, wait: bool) -> None:
+@click.option("--replace", is_flag=True, help="Make another model of a round that has one, such as with another -k.")
+def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bool, wait: bool, replace: bool) -> None:
     """Take in messages from FOLDER/inbox, say who is in and who is missing, and fuse when closed."""
     from goldfc.errors import BadSettings
     from goldfc.server.folder import Folder
@@ -461,7 +521,7 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
             say(f"Not closed yet: put messages into {place.inbox}, and run this again; --close ends the round.")
             return
         with saying_warnings(), working("fusing"):
-            result = place.fuse(clusters)
+            result = place.fuse(clusters, replace=replace)
         write_folder_report(place, result.summaries, result.model, result.left_out)
         sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
         show_result(result.model, folder / "global.model", result.left_out, sealed)
@@ -614,11 +674,6 @@ def is_page(head: bytes) -> bool:
     return head.lstrip().lower().startswith(b"<!doctype html")
 
 
-def say(sentence: str) -> None:
-    """One sentence; names in it may come from strangers."""
-    console.print(escape(printable(sentence)), highlight=False, soft_wrap=True)
-
-
 def working(what: str) -> AbstractContextManager[object]:
     """Something that moves on a terminal; nothing to see in a pipe."""
     return console.status(what) if console.is_terminal else nullcontext()
@@ -654,20 +709,34 @@ def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
     return agreements[0] if agreements else None
 
 
-def agreement_without_file(
-    header: list[str], columns: str | None, privacy: str | None, id_column: str | None
-) -> "Agreement":
-    """What is meant where nobody wrote it down: numbers, and the defaults."""
+def agreement_without_file(data: Path, columns: str | None, privacy: str | None, id_column: str | None) -> "Agreement":
+    """What is meant where nobody wrote it down: numbers, and the defaults; ids stay here."""
     from goldfc.agreement import Agreement
-    from goldfc.errors import BadSettings
+    from goldfc.errors import BadRows, BadSettings
     from goldfc.message.columns import Column
+    from goldfc.site.init import guess_columns
 
-    names = [part.strip() for part in columns.split(",")] if columns else [n for n in header if n != id_column]
+    names = names_in(columns)
+    if not names:
+        found = guess_columns([data], id_column=id_column)
+        names, id_column = [one.name for one in found.columns if one.kind == "number"], found.id_column
+        others = [*found.odd, *(one.name for one in found.columns if one.kind != "number")]
+        say("There is no federation.toml: all numbers are taken, and names must agree at all sites.")
+        if others:
+            say(
+                f"Left out: {', '.join(map(repr, others))}. `goldfc init` makes a federation.toml; --columns "
+                "names some."
+            )
+        if id_column:
+            say(f"Column {id_column!r} tells rows apart; it stays here.")
+    if not names:
+        raise BadRows(f"{data.name} has no column of numbers that is not an id.", "no-columns")
     try:
         return Agreement(
             federation="unnamed",
             round=0,
             privacy="plain" if privacy == "plain" else "suppressed",
+            id_column=id_column,
             columns=tuple(Column(name=name) for name in names),
         )
     except ValueError as error:
@@ -789,5 +858,6 @@ def show_result(model: "Model", out: Path, left_out: Mapping[str, str], sealed: 
             say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
     clusters, micro = len(model.centroids), len(model.micro_labels)
     say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.sites)} sites.")
+    say(f"Its fingerprint, which every label has: {model.fingerprint}.")
     say(f"What they are like: {model.why}.")
     say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from goldfc import errors
@@ -36,12 +37,16 @@ HINTS = {
     "digests-damaged": "`goldfc forget --message` does that",
     "key-malformed": "`goldfc keygen` makes one",
     "memory-unreadable": "name it with --federation",
+    "no-columns": "name some with --columns",
     "no-message": "`goldfc summarize` makes one from a table",
     "sealed-needs-key": "name it with --key",
+    "round-has-model": "say --replace if that is intended",
     "server-key-missing": "name it with --key",
     "site-key-missing": "name it with --key",
+    "sheets-several": "--sheet does that",
     "unsigned-after-sealed": "name it with --federation, or say --unsigned if a model without a signature is intended",
     "unsigned-of-unknown": "name it with --federation, or say --unsigned if you know where the model is from",
+    "values-unusable": "options such as --rename, --factor, --alias or --missing say how a file is written",
 }
 
 
@@ -66,6 +71,11 @@ def with_hint(error: Exception) -> str:
 def printable(text: str) -> str:
     """A text that may hold names from strangers, without signs that would do something to a terminal."""
     return "".join(sign if sign.isprintable() or sign == "\n" else "\N{REPLACEMENT CHARACTER}" for sign in text)
+
+
+def say(sentence: str) -> None:
+    """One sentence; names in it may come from strangers."""
+    console.print(escape(printable(sentence)), highlight=False, soft_wrap=True)
 
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}

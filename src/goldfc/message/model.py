@@ -138,6 +138,11 @@ class Model(Content):
         start = sum(self.micro_counts[:number])
         return slice(start, start + self.micro_counts[number])
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells it from every other model, in short."""
+        return self.to_message().digest[:12]
+
     def digest_of(self, site: str) -> str:
         """The digest of one site's summary."""
         return self.digests[self.sites.index(site)]

@@ -69,6 +69,7 @@ def describe_model(model: Model) -> Iterator[Line]:
     """All that comes back."""
     sizes = np.bincount(model.micro_labels, minlength=len(model.centroids))
     yield "what", "a model: what every site gets back"
+    yield "fingerprint", f"{model.fingerprint}, which every label by it has"
     yield from describe_terms(model.terms)
     yield "clusters", f"{len(model.centroids)}, made of {', '.join(map(str, sizes))} micro-clusters"
     yield "their kind", model.why

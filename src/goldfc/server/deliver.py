@@ -13,11 +13,11 @@ MODEL, SEALED = "global.model", "sealed"
 
 
 def letters_of(model: Model, agreement: Agreement, key: PrivateKey | None) -> dict[str, bytes]:
-    """The model as every site gets it: in an envelope, if the federation has keys."""
-    body = encode(model.to_message())
+    """The model as every site gets it, listed ones that sent nothing as well; in envelopes, if there are keys."""
+    body, sites = encode(model.to_message()), sorted({*model.sites, *agreement.names})
     if key is None:
-        return dict.fromkeys(model.sites, body)
-    return {site: seal(body, context_of(agreement, site, "site"), key, agreement.key_of(site)) for site in model.sites}
+        return dict.fromkeys(sites, body)
+    return {site: seal(body, context_of(agreement, site, "site"), key, agreement.key_of(site)) for site in sites}
 
 
 def write_model(

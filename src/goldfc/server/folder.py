@@ -27,10 +27,11 @@ from goldfc.files import locked, sync_folder, write_durably
 from goldfc.message.columns import shown
 from goldfc.message.envelope import PrivateKey
 from goldfc.message.message import canonical_json
+from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, read_message
 from goldfc.server.admit import check_enough, read_summary, server_key
-from goldfc.server.deliver import letters_of, write_model
+from goldfc.server.deliver import MODEL, letters_of, write_model
 from goldfc.server.round import Round, fuse_admitted
 
 # A message that ends too early may still be on its way; it is looked at again for so many seconds.
@@ -170,12 +171,24 @@ class Folder:
             found.append(self.agreement.read_summary(message))
         return found
 
-    def fuse(self, n_clusters: int | None) -> Round:
-        """The model of all that are in, written for everybody."""
+    def fuse(self, n_clusters: int | None, *, replace: bool = False) -> Round:
+        """The model of all that are in, written for everybody; not another one where there is one."""
         result = fuse_admitted(self.summaries(), self.agreement, n_clusters)
+        there, new = self.fingerprint(), result.model.fingerprint
+        if there not in {None, new} and not replace:
+            raise BadSettings(
+                f"This round has a model already, {there}, by which sites may have labelled their rows; another one, "
+                f"{new}, would replace it.",
+                "round-has-model",
+            )
         letters = letters_of(result.model, self.agreement, self._key)
         write_model(self.path, result.model, letters, sealed=self.agreement.sealed)
         return result
+
+    def fingerprint(self) -> str | None:
+        """Of the model that there is."""
+        path = self.path / MODEL
+        return Model.from_message(decode(read_message(path), path.name)).fingerprint if path.is_file() else None
 
     def refused(self) -> dict[str, str]:
         """What could not be used, and why."""

@@ -1,49 +1,298 @@
-"""A first `federation.toml`, to be read, mended and agreed on by people."""
+"""A first `federation.toml`, to be read, corrected and agreed on by people.
 
-import json
-from collections.abc import Sequence
+It goes to all sites, so nothing is in it that fewer than `smallest` rows have: no rare value, and no exact extreme.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from goldfc._types import FloatArray
+from goldfc.errors import BadRows
 from goldfc.message.columns import Column
-from goldfc.site.table.cells import NO, YES, distinct, fault_of, is_missing, shown_value, to_number, to_numbers
+from goldfc.site.table.cells import NO, YES, shown_value
+from goldfc.site.table.form import FORM, name_and_unit, quoted, read_form
 from goldfc.site.table.notes import Numbering
+from goldfc.site.table.numerals import (
+    DATE,
+    MISSING,
+    NumberStyle,
+    by_value,
+    distinct,
+    fault_of,
+    is_text,
+    style_of,
+    to_numbers,
+)
+from goldfc.site.table.readers import blocks_in, column_names
 
 # Text with more different values than this is no category, but names or remarks.
 MOST_GUESSED_CATEGORIES = 20
+# Different values are counted up to so many.
+MOST_COUNTED = 1_000
+# What a category may look like by itself: one word, without the signs of sentences.
+WORD = re.compile(r"[^\W\d][\w+/-]*|[<>]=?\d+|[A-Za-z]?\d+-\d+")
+LEADING_ZERO = r"^\s*0\d+\s*$"
+# These mean that there is no value; "none" may well be one of several answers.
+GAPS = MISSING - {"none", "nil", "missing"}
+# Yes and no in words: single letters are more often something else.
+ANSWERS = frozenset(word for word in YES | NO if len(word) > 1)
 
 
-def looks_like_an_id(name: str, values: pa.Array) -> bool:
-    """Whether it numbers the rows."""
-    numbering = Numbering(name)
-    numbering.add(to_numbers(values))
-    return numbering.looks_like_an_id
+@dataclass
+class Look:
+    """What was seen of a column so far, whatever the size of the tables."""
+
+    header: str
+    smallest: int
+    rows: int = 0
+    gaps: int = 0
+    texts: Counter[str] | None = field(default_factory=Counter)  # None: there are too many different ones
+    bad: str = ""  # the first value that is no number
+    dates: int = 0
+    numbers: int = 0
+    zeros: bool = False  # whether codes begin with one
+    low: FloatArray = field(default_factory=lambda: np.empty(0))  # the lowest and highest few
+    high: FloatArray = field(default_factory=lambda: np.empty(0))
+    numberings: list[Numbering] = field(default_factory=list)  # one for each table
+
+    def add(self, values: pa.Array, style: NumberStyle) -> None:
+        """Some more values."""
+        numbers = to_numbers(values, style)
+        unread = np.isnan(numbers)
+        if unread.any():
+            unread[unread] = ~by_value(is_gap, values.filter(pa.array(unread)), bool)
+        there = pa.array(unread | ~np.isnan(numbers))
+        self.rows, self.gaps = self.rows + len(values), self.gaps + len(values) - there.true_count
+        self.numbers += int(np.isfinite(numbers).sum())
+        self.numberings[-1].add(numbers[there.to_numpy(zero_copy_only=False)])
+        self.note_texts(values.filter(there))
+        self.note_bad(values.filter(pa.array(unread)))
+        finite = numbers[np.isfinite(numbers)]
+        self.low = np.sort(np.concatenate([self.low, finite]))[: self.smallest]
+        self.high = np.sort(np.concatenate([self.high, finite]))[-self.smallest :]
+
+    def note_texts(self, values: pa.Array) -> None:
+        """Count the different ones."""
+        self.zeros = self.zeros or (
+            is_text(values) and bool(pc.any(pc.match_substring_regex(values, LEADING_ZERO)).as_py())
+        )
+        if self.texts is None or not len(values):
+            return
+        if pa.types.is_nested(values.type):
+            self.texts = None
+            return
+        for one in values.value_counts().to_pylist():
+            self.texts[str(one["values"]).strip()] += one["counts"]
+        if len(self.texts) > MOST_COUNTED:
+            self.texts = None
+
+    def note_bad(self, values: pa.Array) -> None:
+        """Look at what is no number."""
+        if len(values):
+            self.dates += int(by_value(is_date, values, bool).sum())
+            self.bad = self.bad or str(values[0].as_py()).strip()
+
+    # --- what it looks like ---
+
+    @property
+    def name(self) -> str:
+        """Without the unit."""
+        return name_and_unit(self.header)[0]
+
+    @property
+    def there(self) -> int:
+        """Rows that have a value."""
+        return self.rows - self.gaps
+
+    @property
+    def is_id(self) -> bool:
+        """Whether it tells rows apart."""
+        if any(numbering.looks_like_an_id for numbering in self.numberings):
+            return True
+        all_different = self.texts is None or len(self.texts) == self.there >= 2
+        return self.numberings[0].called_so and self.bad != "" and all_different
+
+    @property
+    def common(self) -> list[str]:
+        """Values that enough rows have."""
+        return sorted(text for text, count in (self.texts or {}).items() if count >= self.smallest)
 
 
-def guess_columns(rows: pa.RecordBatch, left_out: Sequence[str] = ()) -> tuple[list[Column], dict[str, str]]:
-    """The columns of a table by the look of them; and those that cannot be learned from, with the reason."""
-    columns, odd = list[Column](), dict[str, str]()
-    for name, values in zip(rows.schema.names, rows.columns, strict=True):
-        texts = [str(value).strip() for value in distinct(values) if not is_missing(value)]
-        if name in left_out:
+@dataclass(frozen=True)
+class Guess:
+    """Columns by the look of them, and what there is to say: to whoever looks on, and to all who get the file."""
+
+    columns: list[Column]
+    odd: dict[str, str]  # columns that are left out, with the reason
+    remarks: dict[str, list[str]]  # on columns, for the file
+    said: list[str]
+    gaps: list[str]  # columns in which values are missing
+    id_column: str | None
+
+
+def is_gap(value: Any) -> bool:
+    """Whether there is no value."""
+    return value is None or str(value).strip().lower() in GAPS
+
+
+def is_date(value: Any) -> bool:
+    """Whether a value is a day."""
+    return isinstance(value, date) or bool(DATE.match(str(value).strip()))
+
+
+def guess_columns(
+    tables: Sequence[Path], wanted: Sequence[str] = (), id_column: str | None = None, smallest: int = 5
+) -> Guess:
+    """The columns of some tables by the look of them; and those that cannot be learned from, with the reason."""
+    looks = look_at(tables, smallest)
+    for name in (*wanted, *([id_column] if id_column else [])):
+        if not any(name in {look.header, look.name} for look in looks):
+            raise BadRows(
+                f"There is no column {name!r}; the file has {', '.join(repr(look.header) for look in looks)}.",
+                "columns-absent",
+            )
+    return guess_of(looks, wanted, id_column)
+
+
+def look_at(tables: Sequence[Path], smallest: int) -> list[Look]:
+    """All columns, in the order of the first table."""
+    looks = dict[str, Look]()
+    for path in tables:
+        form = read_form(path)
+        names = column_names(path, form)
+        for name in names:
+            looks.setdefault(name, Look(name, smallest)).numberings.append(Numbering(name_and_unit(name)[0]))
+        style: NumberStyle | None = None
+        for block in blocks_in(path, names, form):
+            if style is None:
+                texts = [values for values in block.rows.columns if is_text(values)]
+                style = style_of((str(one).strip() for values in texts for one in distinct(values)), form)
+            for name in names:
+                looks[name].add(block.rows.column(name), style)
+    return list(looks.values())
+
+
+def guess_of(looks: Sequence[Look], wanted: Sequence[str], id_column: str | None) -> Guess:
+    """What the columns are."""
+    found = Guess([], {}, {}, [], [], id_column or id_by_its_name(looks, wanted))
+    for look in looks:
+        asked_for = {look.header, look.name} & set(wanted)
+        if found.id_column in {look.header, look.name} or (wanted and not asked_for):
             continue
-        if not texts:
-            odd[name] = "it has no values"
-        elif {text.lower() for text in texts} <= (YES | NO) - {"1", "0"}:
-            columns.append(Column(name=name, kind="boolean"))
-        elif not any(np.isnan(to_number(text)) for text in texts):
-            columns.append(Column(name=name))
-        elif 2 <= len(set(texts)) <= MOST_GUESSED_CATEGORIES and not any(text[0].isdigit() for text in texts):
-            columns.append(Column(name=name, kind="category", categories=tuple(sorted(set(texts)))))
+        reason = why_not(look, asked_for=bool(asked_for))
+        if reason is None:
+            found.columns.append(column_of(look))
+            found.remarks[look.name] = list(remarks_on(look))
+            found.said.extend(sayings_on(look))
+            if look.gaps >= look.smallest:
+                found.gaps.append(look.name)
         else:
-            bad = next(text for text in texts if np.isnan(to_number(text)))
-            odd[name] = f"it holds {shown_value(bad)}, {fault_of(bad)}"
-    return columns, odd
+            found.odd[look.header] = reason
+    return found
+
+
+def id_by_its_name(looks: Sequence[Look], wanted: Sequence[str]) -> str | None:
+    """The one column that tells rows apart and is called so."""
+    called_so = [look.header for look in looks if look.is_id and look.numberings[0].called_so]
+    return called_so[0] if len(called_so) == 1 and called_so[0] not in wanted else None
+
+
+def why_not(look: Look, *, asked_for: bool) -> str | None:
+    """Why a column cannot be learned from."""
+    if not look.there:
+        return "it has no values"
+    if look.is_id and not asked_for:
+        return "it looks like an id; name it as the id column, or name all columns that are to be used"
+    if answers_of(look) or (look.numbers == look.there and not look.zeros):
+        return None
+    return why_no_number(look) or why_no_category(look)
+
+
+def why_no_number(look: Look) -> str | None:
+    """Why a column that looks like numbers or dates is none of numbers."""
+    if look.zeros:
+        return "it holds codes that begin with 0; if they are categories, list them as such"
+    if look.dates:
+        return f'it holds dates; to use them, agree on a number and say `dates = "years"` or "days" in {FORM}'
+    if look.numbers > look.there / 2 or (re.match(r"[-+]?\d", look.bad) and not WORD.fullmatch(look.bad)):
+        return f"it holds {shown_value(look.bad)}, {fault_of(look.bad)}"
+    return None
+
+
+def answers_of(look: Look) -> bool:
+    """Whether it is yes and no, in words or as 1 and 0."""
+    texts = {text.lower().removesuffix(".0") for text in look.texts or ()}
+    return bool(texts) and (texts <= ANSWERS or texts == {"0", "1"})
+
+
+def why_no_category(look: Look) -> str | None:
+    """Why a text is no category by itself."""
+    common = look.common
+    if look.texts is None or len(common) > MOST_GUESSED_CATEGORIES:
+        return f"it is text with more than {MOST_GUESSED_CATEGORIES} different values, such as {shown_value(look.bad)}"
+    if sentences := [text for text in common if not WORD.fullmatch(text)]:
+        return f"it holds text such as {shown_value(sentences[0])}; if these are categories, list them yourself"
+    if len(common) < 2:
+        return f"it is text in which no two values are had by {look.smallest} rows or more"
+    return None
+
+
+def column_of(look: Look) -> Column:
+    """What it is, for the file."""
+    if answers_of(look):
+        return Column(name=look.name, kind="boolean")
+    if look.numbers == look.there:
+        return Column(name=look.name, unit=name_and_unit(look.header)[1])
+    return Column(name=look.name, kind="category", categories=tuple(look.common))
+
+
+def remarks_on(look: Look) -> Iterator[str]:
+    """What everybody should know; nothing that fewer than `smallest` rows have."""
+    column = column_of(look)
+    if column.kind == "number" and len(look.low) == look.smallest and look.low[-1] < look.high[0]:
+        low, high = nice_range(float(look.low[-1]), float(look.high[0]))
+        yield f"range = [{low:g}, {high:g}]  # a suggestion, rounded: correct it, and take the first sign away"
+    if column.kind == "category" and len(look.common) < len(look.texts or ()):
+        yield f"values that fewer than {look.smallest} rows have are not listed"
+    if look.gaps >= look.smallest:
+        yield 'values are missing: add a `fill`, or say missing = "drop" above'
+
+
+def sayings_on(look: Look) -> Iterator[str]:
+    """What whoever looks on should know."""
+    if look.header != look.name:
+        yield f"{look.header!r} is taken as {look.name!r} in {name_and_unit(look.header)[1]!r}."
+    if look.texts is not None and len(look.texts) == 1:
+        yield f"{look.name!r} has the same value in all rows: here it tells nothing apart."
+    if column_of(look).kind == "category" and (rare := len(look.texts or ()) - len(look.common)):
+        yield f"{look.name!r} has {rare} values that fewer than {look.smallest} rows have; they are not in the file."
+    if look.gaps:
+        yield f"{look.name!r} has no value in {look.gaps:,} of {look.rows:,} rows."
+
+
+def nice_range(low: float, high: float) -> tuple[float, float]:
+    """A wider range with round ends."""
+    step = 10.0 ** math.floor(math.log10(high - low))
+    first, last = step * (math.floor(low / step) - 1), step * (math.ceil(high / step) + 1)
+    return (0.0 if first < 0.0 <= low else first), (0.0 if high <= 0.0 < last else last)
 
 
 # With more columns than this, lines that say what is the default are left out: the file has a largest size.
 MANY_COLUMNS = 500
+QUESTION = """\
+# To be decided by all: {names} have missing values. Leave such rows out (missing = "drop"), or give the columns a fill?
+"""
 HEAD = """\
 # What all sites agree on before anybody sends anything. Everybody uses the same file.
 federation = {name}
@@ -51,8 +300,8 @@ round = 1                  # count up for every new round: messages of one canno
 privacy = "suppressed"     # or "plain", for research only: micro-clusters may then be single rows
 smallest = 5               # no micro-cluster of fewer rows leaves a site
 scaling = "pooled"         # from the moments that every site tells; or "ranges", if all columns have one
-missing = "refuse"         # or "drop": rows with missing values are left out
-{id_column}
+missing = {missing}         # or "drop": rows with missing values are left out
+{question}{id_column}
 # person_column = "..."    # says whose a row is, where people have several; it is never in a message
 # deadline = 2027-01-31T18:00:00Z
 
@@ -73,15 +322,30 @@ mass_cap = 1.0             # a site counts at most so many times the rows of the
 """
 
 
-def agreement_text(name: str, columns: Sequence[Column], id_column: str | None) -> str:
+def agreement_text(
+    name: str,
+    columns: Sequence[Column],
+    id_column: str | None,
+    *,
+    missing: str = "refuse",
+    gaps: Sequence[str] = (),
+    remarks: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> str:
     """The file as text."""
     stays = f"id_column = {quoted(id_column)}  # of the sites' tables; it is never in a message" if id_column else ""
-    head = HEAD.format(name=quoted(name), id_column=stays or '# id_column = "..."')
+    ask = bool(gaps) and missing == "refuse"
+    head = HEAD.format(
+        name=quoted(name),
+        id_column=stays or '# id_column = "..."',
+        missing=quoted(missing),
+        question=QUESTION.format(names=", ".join(map(quoted, gaps))) if ask else "",
+    )
     brief = len(columns) > MANY_COLUMNS
-    return "\n".join([head, *(column_text(column, brief=brief) for column in columns)])
+    parts = [column_text(column, remarks.get(column.name, ()), brief=brief) for column in columns]
+    return "\n".join([head, *parts])
 
 
-def column_text(column: Column, *, brief: bool = False) -> str:
+def column_text(column: Column, remarks: Sequence[str] = (), *, brief: bool = False) -> str:
     """One column."""
     if brief and column.kind == "number":
         return f"[[columns]]\nname = {quoted(column.name)}\n"
@@ -89,10 +353,5 @@ def column_text(column: Column, *, brief: bool = False) -> str:
     if column.kind == "category":
         lines.append(f"categories = [{', '.join(map(quoted, column.categories))}]  # all that any site may have")
     if column.kind == "number":
-        lines.append('unit = ""')
-    return "\n".join(lines) + "\n"
-
-
-def quoted(text: str) -> str:
-    """A text as TOML has it; printable ones are written as in JSON."""
-    return json.dumps(text, ensure_ascii=False)
+        lines.append(f"unit = {quoted(column.unit)}")
+    return "\n".join([*lines, *(f"# {remark}" for remark in remarks)]) + "\n"

@@ -3,10 +3,12 @@
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +22,48 @@ from goldfc.site.table.table import Table
 # What spreadsheets take for the beginning of a formula, also after blanks, and in its wide form.
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 SIGNED_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
-LABEL_COLUMNS = ("cluster", "certainty", "far")
+LABEL_COLUMNS = ("cluster", "certainty", "far", "reason", "model")
 
 
 @dataclass(frozen=True)
 class Labels:
-    """For every row of the file: its cluster (-1: it has missing values), how sure that is, and whether it is far."""
+    """For every row of the file: its cluster (-1: none), how sure that is, whether it is far, and why it has none."""
 
     ids: tuple[str, ...]
     cluster: IntArray
     certainty: FloatArray  # not a number where there is no cluster
     far: NDArray[np.bool_]
+    reason: tuple[str, ...]  # empty where there is a cluster
 
 
 def labels_of(table: Table, model: Model) -> Iterator[Labels]:
     """The labels of all rows of a file, in their order, some at a time."""
     first = start = 0
     for ids in table.ids():
-        kept = np.flatnonzero(table.missing[first : first + len(ids)] == 0)
-        rows = table.rows.read(start, start + len(kept))
-        yield spread_out(label_rows(rows, model), ids, kept)
+        why = np.asarray(table.left_out[first : first + len(ids)]).reshape(-1)
+        kept = np.flatnonzero(why == 0)
+        cluster, certainty, far = label_rows(table.rows.read(start, start + len(kept)), model)
+        reasons = ("", *table.reasons)
+        yield Labels(
+            ids,
+            spread_out(cluster, kept, len(ids), -1),
+            spread_out(certainty, kept, len(ids), math.nan),
+            spread_out(far, kept, len(ids), False),
+            tuple(reasons[number] for number in why.tolist()),
+        )
         first, start = first + len(ids), start + len(kept)
 
 
-def label_rows(rows: FloatArray, model: Model) -> Labels:
-    """Labels of rows without missing values; the same for every row, whether it was summarised or not."""
-    cluster, certainty = label(rows, model)
-    return Labels((), cluster, certainty, is_far(model, rows))
+def label_rows(rows: FloatArray, model: Model) -> tuple[IntArray, FloatArray, NDArray[np.bool_]]:
+    """Labels of rows that can be read; the same for every row, whether it was summarised or not."""
+    return *label(rows, model), is_far(model, rows)
+
+
+def spread_out(found: NDArray[Any], kept: IntArray, count: int, otherwise: float) -> NDArray[Any]:
+    """What was found for the rows that are kept, at their places among all."""
+    everywhere = np.full(count, otherwise, dtype=found.dtype)
+    everywhere[kept] = found
+    return everywhere
 
 
 @dataclass
@@ -55,7 +72,7 @@ class LabelCounts:
 
     rows: int = 0
     far: int = 0
-    without: int = 0
+    without: Counter[str] = field(default_factory=Counter)  # rows that have no cluster, by the reason
     clusters: set[int] = field(default_factory=set)
 
     def add(self, labels: Labels) -> None:
@@ -63,19 +80,19 @@ class LabelCounts:
         there = labels.cluster >= 0
         self.rows += len(labels.ids)
         self.far += int(labels.far.sum())
-        self.without += int((~there).sum())
+        self.without += Counter(filter(None, labels.reason))
         self.clusters |= set(labels.cluster[there].tolist())
 
 
-def write_labels(parts: Iterable[Labels], out: Path, id_name: str) -> LabelCounts:
-    """As CSV: all or nothing, and for its owner alone."""
+def write_labels(parts: Iterable[Labels], out: Path, id_name: str, model: Model) -> LabelCounts:
+    """As CSV: all or nothing, and for its owner alone; every line says by which model."""
     tally = LabelCounts()
 
     def pieces() -> Iterator[bytes]:
         yield header_text(id_name).encode()
         for labels in parts:
             tally.add(labels)
-            yield lines_text(labels).encode()
+            yield lines_text(labels, model.fingerprint).encode()
 
     write_pieces_durably(out, pieces(), private=True)
     return tally
@@ -96,20 +113,13 @@ def as_text(cell: str) -> str:
     return f"'{cell}" if FORMULA.match(cell) and not SIGNED_NUMBER.fullmatch(cell) else cell
 
 
-def lines_text(labels: Labels) -> str:
+def lines_text(labels: Labels, model: str) -> str:
     """A line for every row."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    for row, cluster, certainty, far in zip(labels.ids, labels.cluster, labels.certainty, labels.far, strict=True):
+    columns = (labels.ids, labels.cluster, labels.certainty, labels.far, labels.reason)
+    for row, cluster, certainty, far, reason in zip(*columns, strict=True):
         sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
         is_far = "" if cluster < 0 else "yes" if far else "no"
-        writer.writerow([as_text(row), "" if cluster < 0 else cluster, sure, is_far])
+        writer.writerow([as_text(row), "" if cluster < 0 else cluster, sure, is_far, as_text(reason), model])
     return text.getvalue()
-
-
-def spread_out(labels: Labels, ids: tuple[str, ...], kept: IntArray) -> Labels:
-    """Labels of the rows without missing values, at their places among all rows."""
-    cluster, certainty = np.full(len(ids), -1, dtype=np.int64), np.full(len(ids), np.nan)
-    far = np.zeros(len(ids), dtype=bool)
-    cluster[kept], certainty[kept], far[kept] = labels.cluster, labels.certainty, labels.far
-    return Labels(ids, cluster, certainty, far)

@@ -5,7 +5,7 @@ What a site allows is in its own `policy.toml` (policy.py); what stays there in 
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -63,7 +63,9 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     # An identical message tells nothing new, however often it leaves.
     earlier = [] if message.digest in known else ledger.earlier(looked)
     change = change_since(earlier, policy.days)
-    report = audit(told, change=change, required=task.smallest, limits=limits)
+    found = audit(told, change=change, required=task.smallest, limits=limits)
+    in_file = tuple((name, count, table.place_in_file(row)) for name, count, row in found.dominated)
+    report = replace(found, dominated=in_file)
     return Draft(told.summary, looked, report, policy, ledger, known, tuple(same_rows_elsewhere(earlier, site)))
 
 

@@ -1,13 +1,15 @@
-"""The cells of a table as numbers, by the columns that were agreed on.
+"""The cells of a table as numbers, by the columns that were agreed on and the way this site writes them.
 
-Whatever cannot become a number is refused with a sentence that names column and row, and what to do about it.
+What cannot become a number is a fault: it names column and row, and what to do about it.
 """
 
 import hashlib
 import math
-import re
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,32 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import FILE
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import LARGEST_TOLD, Column
+from goldfc.site.table.form import AS_USUAL, FORM, ColumnForm, Form
+from goldfc.site.table.numerals import (
+    PLAIN,
+    NumberStyle,
+    by_value,
+    distinct,
+    fault_of,
+    is_missing,
+    is_text,
+    to_number,
+    to_numbers,
+)
 from goldfc.site.table.readers import HERE, Where
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-YES, NO = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+YES = frozenset(
+    {"true", "yes", "1", "y", "t", "ja", "oui", "si", "s\u00ed", "s\u00ec", "wahr", "vrai", "vero", "verdadero"}
+)
+NO = frozenset({"false", "no", "0", "n", "f", "nein", "non", "falsch", "faux", "falso"})
+# How dates are written unless a site says otherwise; days come before months where there are points.
+DATE_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M")
+# So many faults are told in one sentence each.
+MOST_TOLD = 30
+# So many values that are no categories are named.
+MOST_VALUES = 6
+# Kinds of faults that rows are marked with, one byte a row; beyond that they are all alike.
+MOST_REASONS = 254
 
 
 @dataclass(frozen=True)
@@ -39,12 +63,79 @@ class People:
 
 
 @dataclass(frozen=True)
+class Fault:
+    """What is wrong with some values of a column."""
+
+    column: str
+    reason: str  # why such a row has no label
+    said: str  # of the first of these values
+    rows: IntArray  # of the block
+
+
+@dataclass(frozen=True)
 class Encoded:
     """A block of a table as numbers."""
 
-    rows: FloatArray  # without those that miss a value
-    missing: NDArray[np.bool_]  # of all rows: which ones miss a value
+    rows: FloatArray  # those without a fault
+    left_out: NDArray[np.bool_]  # of all rows: which ones have one
     numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
+    gaps: tuple[Fault, ...]  # where values are missing
+    faults: tuple[Fault, ...]  # where they cannot be used
+    done: Counter[str]  # what was made of values, and of how many
+
+
+@dataclass
+class Faults:
+    """What was found wrong in a table so far: by column and reason, with the first place and how many rows have it."""
+
+    first: dict[tuple[str, str], str] = field(default_factory=dict)
+    count: Counter[tuple[str, str]] = field(default_factory=Counter)
+    number: dict[str, int] = field(default_factory=dict)
+    of_table: list[str] = field(
+        default_factory=list
+    )  # what is wrong with all of it, such as a column that is not there
+
+    def add(self, faults: Sequence[Fault], where: Where = HERE) -> None:
+        """Those of one more block."""
+        for fault in faults:
+            key = fault.column, fault.reason
+            self.first.setdefault(key, f"Column {fault.column!r}, {where(int(fault.rows[0]))} {fault.said}")
+            self.count[key] += len(fault.rows)
+
+    def marks(self, faults: Sequence[Fault], count: int) -> NDArray[np.uint8]:
+        """Of every row of a block, the number of the first reason why it is left out; 0 if there is none."""
+        found = np.zeros(count, dtype=np.uint8)
+        for fault in reversed(faults):
+            number = self.number.setdefault(fault.reason, min(len(self.number) + 1, MOST_REASONS))
+            found[fault.rows] = number
+        return found
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """By their numbers, from 1 on."""
+        return tuple(self.number)[: MOST_REASONS - 1] + ("a value cannot be used",) * (len(self.number) >= MOST_REASONS)
+
+    def sentences(self) -> Iterator[str]:
+        """What is wrong, all of it."""
+        yield from self.of_table
+        for key, sentence in self.first.items():
+            more = self.count[key] - 1
+            yield (
+                sentence
+                if not more
+                else f"{sentence}; so are {more:,} more rows"
+                if more > 1
+                else f"{sentence}; so is 1 more row"
+            )
+
+    def refuse(self) -> None:
+        """Refuse a table that has any, and say all."""
+        told = [f"{sentence}." for sentence in self.sentences()]
+        if len(told) > MOST_TOLD:
+            told = [*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more columns or reasons."]
+        if told:
+            many = len(told) > 1
+            raise BadRows("\n".join([f"{len(told)} things are wrong:", *told]) if many else told[0], "values-unusable")
 
 
 def person_digests(
@@ -71,25 +162,27 @@ def numbered(digests: NDArray[np.uint64]) -> People:
     return People(number.astype(np.int64), each)
 
 
-def encoded(rows: pa.RecordBatch, columns: Sequence[Column], *, drop: bool, where: Where = HERE) -> Encoded:
+def encoded(
+    rows: pa.RecordBatch,
+    columns: Sequence[Column],
+    form: Form = AS_USUAL,
+    style: NumberStyle = PLAIN,
+) -> Encoded:
     """A block as numbers."""
-    cells = [Cells.of(rows.column(column.name), column) for column in columns]
-    gaps = [own.gaps for own in cells]
-    missing = np.logical_or.reduce(gaps) if gaps else np.zeros(rows.num_rows, dtype=bool)
-    if missing.any() and not drop:
-        row = int(missing.argmax())
-        name = next(own.column.name for own in cells if own.gaps[row])
-        raise BadRows(
-            f"Column {name!r}, {where(row)} has no value; fill it in, or agree in {FILE} on what to do: "
-            f'`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it.'
-        )
-    kept = np.flatnonzero(~missing)
-    features = np.empty((len(kept), sum(column.features for column in columns)))
-    first = 0
+    cells = [Cells.of(rows.column(column.name), column, form.of(column.name), style) for column in columns]
+    features = np.empty((rows.num_rows, sum(column.features for column in columns)))
+    first, faults, gaps, done = 0, list[Fault](), list[Fault](), Counter[str]()
     for own in cells:
-        features[:, first : first + own.column.features] = own.features(kept, where)
+        features[:, first : first + own.column.features] = own.features(faults)
         first += own.column.features
-    return Encoded(features, missing, {own.column.name: own.numbers for own in cells if own.column.kind == "number"})
+        gaps += own.gaps()
+        done += own.done
+    left_out = np.zeros(rows.num_rows, dtype=bool)
+    for fault in (*gaps, *faults):
+        left_out[fault.rows] = True
+    numbers = {own.column.name: own.found for own in cells if own.column.kind == "number"}
+    kept = features[~left_out] if left_out.any() else features
+    return Encoded(kept, left_out, numbers, tuple(gaps), tuple(faults), done)
 
 
 def refuse_no_rows(n_rows: int) -> None:
@@ -98,173 +191,242 @@ def refuse_no_rows(n_rows: int) -> None:
         raise BadRows("There are no rows, or none without missing values.")
 
 
-def check_names(
-    there: Collection[str], names: Sequence[str], id_column: str | None, person_column: str | None = None
-) -> None:
-    """All columns must be there."""
-    if person_column is not None and person_column not in there:
-        raise BadRows(
-            f"There is no column {person_column!r}, which is to say whose a row is; the file has "
-            f"{', '.join(map(repr, there))}. Rename the one that is meant, or name another as `person` in policy.toml."
+def absent_columns(there: Collection[str], absent: Sequence[str]) -> Iterator[str]:
+    """What to say of columns that are not there."""
+    if absent:
+        yield (
+            f"There is no column {', '.join(map(repr, absent))}; the file has {', '.join(map(repr, there))}. Rename "
+            f"what is meant ({FORM} can do that), or agree on other columns in {FILE}"
         )
-    for name in [*names, *([id_column] if id_column else [])]:
-        if name not in there:
-            raise BadRows(
-                f"There is no column {name!r}; the file has {', '.join(map(repr, there))}. "
-                f"Rename the one that is meant, or agree on other columns in {FILE}."
-            )
+
+
+def check_roles(names: Collection[str], id_column: str | None, person_column: str | None) -> None:
+    """What tells rows or people apart cannot be learned from."""
     if person_column in names:
-        raise BadSettings(f"Column {person_column!r} says whose a row is, so it cannot be learned from.")
+        raise BadSettings(
+            f"Column {person_column!r} says whose a row is, so it cannot be learned from.", "person-column-used"
+        )
     if id_column in names:
         raise BadSettings(
-            f"Column {id_column!r} tells rows apart, so it cannot be learned from; take it out of {FILE}."
+            f"Column {id_column!r} tells rows apart, so it cannot be learned from; take it out of {FILE}.",
+            "id-column-used",
         )
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A column of a block, as it stands in the file."""
+    """A column of a block, as it stands in the file and as numbers."""
 
     column: Column
+    own: ColumnForm
+    style: NumberStyle
     values: pa.Array
     absent: NDArray[np.bool_]  # where there is no value
-    numbers: FloatArray  # if it is a column of numbers: not a number where there is none
+    found: FloatArray  # numbers, 1 and 0, or places of categories; not a number where there is none
+    done: Counter[str]
 
     @classmethod
-    def of(cls, values: pa.Array, column: Column) -> "Cells":
+    def of(cls, values: pa.Array, column: Column, own: ColumnForm, style: NumberStyle) -> "Cells":
         """What stands there, looked at once."""
-        if column.kind != "number":
+        done = Counter[str]()
+        codes = frozenset(code.strip().lower() for code in own.missing)
+
+        def is_gap(value: Any) -> bool:
             # A category may well be called "none" or "?".
-            absent = by_value(lambda one: is_missing(one) and str(one) not in column.categories, values, bool)
-            return cls(column, values, absent, np.empty(0))
-        numbers = to_numbers(values)
-        absent = np.isnan(numbers)
-        if absent.any():
-            absent[absent] = by_value(is_missing, values.filter(pa.array(absent)), bool)
-        return cls(column, values, absent, numbers)
+            return bare(value) in codes or (is_missing(value) and str(value).strip() not in column.categories)
+
+        if column.kind == "number":
+            found = numbers_in(values, column.name, own, style, done)
+            absent = np.isnan(found)
+            if absent.any():
+                absent[absent] = by_value(is_gap, values.filter(pa.array(absent)), bool)
+        else:
+            absent = by_value(is_gap, values, bool)
+            meaning = meanings(column, own)
+            found = by_value(lambda value: place_of(value, column, meaning), values, float)
+            note_meanings(values, absent, column, meaning, done)
+        note_codes(values, absent, column, done)
+        return cls(column, own, style, values, absent, found, done)
+
+    def gaps(self) -> list[Fault]:
+        """Where values are missing for which nothing was agreed to stand."""
+        if self.column.fill is not None or not self.absent.any():
+            return []
+        said = (
+            f"has no value; fill it in, or agree in {FILE} on what to do: "
+            '`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it'
+        )
+        return [Fault(self.column.name, f"no value in {self.column.name!r}", said, np.flatnonzero(self.absent))]
+
+    def features(self, faults: list[Fault]) -> FloatArray:
+        """As one or more features; what cannot be used becomes a fault."""
+        found = self.found
+        if self.column.fill is not None and self.absent.any():
+            found = np.where(self.absent, self.filling, found)
+        faults += self.faults(found)
+        if self.column.kind != "category":
+            return found[:, None]
+        return np.eye(len(self.column.categories))[np.nan_to_num(found).astype(np.int64)]
 
     @property
-    def gaps(self) -> NDArray[np.bool_]:
-        """Where values are missing for which nothing was agreed to stand."""
-        return self.absent if self.column.fill is None else np.zeros_like(self.absent)
-
-    def chosen(self, row: int) -> Any:
-        """The value of a row, or what stands for it."""
-        filled = self.absent[row] and self.column.fill is not None
-        return self.column.fill if filled else self.values[row].as_py()
-
-    def filled(self, found: FloatArray, of: Callable[[Any], float]) -> FloatArray:
-        """What was found for all values, where there are none for what stands for them."""
-        return np.where(self.absent, of(self.column.fill), found) if self.absent.any() else found
-
-    def features(self, kept: IntArray, where: Where) -> FloatArray:
-        """As one or more features."""
+    def filling(self) -> float:
+        """What stands for a missing value."""
         if self.column.kind == "number":
-            return self.checked_numbers(self.filled(self.numbers, to_number)[kept], kept, where)[:, None]
-        if self.column.kind == "boolean":
-            return self.checked(yes_or_no, kept, where)[:, None]
-        places = {category: float(place) for place, category in enumerate(self.column.categories)}
-        found = self.checked(lambda value: places.get(str(value).strip(), math.nan), kept, where)
-        return np.eye(len(places))[found.astype(np.int64)]
+            return to_number(self.column.fill)
+        return place_of(self.column.fill, self.column, meanings(self.column, ColumnForm()))
 
-    def checked_numbers(self, numbers: FloatArray, kept: IntArray, where: Where) -> FloatArray:
-        """Numbers in the agreed range, or the sentence on the first that is none."""
-        bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST_TOLD))
-        if len(bad):
-            row = int(kept[bad[0]])
-            value = self.chosen(row)
-            raise BadRows(f"Column {self.column.name!r}, {where(row)} holds {shown_value(value)}, {fault_of(value)}.")
+    def faults(self, found: FloatArray) -> Iterator[Fault]:
+        """What cannot be used."""
+        usable = np.abs(found) <= LARGEST_TOLD
+        bad = np.flatnonzero(~usable & (~self.absent | (self.column.fill is not None)))
+        if len(bad) and self.column.kind == "number":
+            yield from self.no_numbers(bad)
+        elif len(bad):
+            others = dict.fromkeys(map(str, distinct(self.values.take(pa.array(bad)))))
+            rest = ", ".join(map(shown_value, list(others)[1:MOST_VALUES]))
+            said = self.said(bad[0], f"and elsewhere {rest}, {self.remedy}" if rest else self.remedy)
+            yield Fault(self.column.name, f"{self.column.name!r} is {self.wanted}", said, bad)
         low, high = self.column.limits
-        outside = np.flatnonzero((numbers < low) | (numbers > high))
-        if len(outside):
-            raise BadRows(
-                f"Column {self.column.name!r}, {where(int(kept[outside[0]]))} holds {numbers[outside[0]]:g}, outside "
-                f"of the agreed range from {low:g} to {high:g}; correct it, or agree on a wider range in {FILE}."
+        outside = np.flatnonzero(usable & ((found < low) | (found > high)))
+        if len(outside) and self.column.kind == "number":
+            said = (
+                f"holds {found[outside[0]]:g}, outside of the agreed range from {low:g} to {high:g}; correct it, or "
+                f"agree on a wider range in {FILE}"
             )
-        return numbers
+            yield Fault(self.column.name, f"{self.column.name!r} is outside of its range", said, outside)
 
-    def checked(self, of: Callable[[Any], float], kept: IntArray, where: Where) -> FloatArray:
-        """What is found for every value, or the sentence on the first that nothing is found for."""
-        found: FloatArray = self.filled(by_value(of, self.values, float), of)[kept]
-        for row in kept[np.isnan(found)][:1].tolist():
-            what = f"Column {self.column.name!r}, {where(row)} holds {shown_value(self.chosen(row))}, which is"
-            if self.column.kind == "boolean":
-                raise BadRows(f"{what} neither yes nor no; write true or false, yes or no, 1 or 0.")
-            some = ", ".join(self.column.categories[:10]) + (", ..." if len(self.column.categories) > 10 else "")
-            raise BadRows(f"{what} none of the agreed categories ({some}); correct it, or agree on it in {FILE}.")
-        return found
+    def no_numbers(self, bad: IntArray) -> Iterator[Fault]:
+        """Values that are no numbers, by what is wrong with them."""
+        values = self.values.take(pa.array(bad))
+        why = by_value(
+            lambda value: fault_of(self.column.fill if is_missing(value) else value, self.style), values, object
+        )
+        for reason in dict.fromkeys(why.tolist()):
+            rows = bad[why == reason]
+            yield Fault(self.column.name, f"{self.column.name!r} is not a number", self.said(rows[0], reason), rows)
 
+    def said(self, row: int, what: str) -> str:
+        """What a row holds."""
+        value = self.column.fill if self.absent[row] else self.values[row].as_py()
+        return f"holds {shown_value(value)}, {what}"
 
-def by_value(of: Callable[[Any], Any], values: pa.Array, kind: type) -> NDArray[Any]:
-    """What comes out for every value; worked out once for those that are the same."""
-    try:
-        known = values.dictionary_encode(null_encoding="encode")
-    except pa.ArrowNotImplementedError:  # Parquet may hold lists, which cannot be looked up
-        return np.array([of(value) for value in values.to_pylist()], dtype=kind)
-    found: NDArray[Any] = np.array([of(value) for value in known.dictionary.to_pylist()], dtype=kind)
-    return np.asarray(found[known.indices.to_numpy(zero_copy_only=False)])
+    @property
+    def wanted(self) -> str:
+        """What a value is not."""
+        return "neither yes nor no" if self.column.kind == "boolean" else "none of the agreed categories"
 
-
-def distinct(values: pa.Array) -> list[Any]:
-    """Every value once, if values can be compared."""
-    try:
-        return list(values.unique().to_pylist())
-    except pa.ArrowNotImplementedError:
-        return list(values.to_pylist())
-
-
-def is_missing(value: Any) -> bool:
-    """Whether there is no value."""
-    if isinstance(value, str):
-        return value.strip().lower() in MISSING
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    @property
+    def remedy(self) -> str:
+        """What to do then."""
+        if self.column.kind == "boolean":
+            return f"which is neither yes nor no; write true or false, yes or no, 1 or 0, or give it an alias in {FORM}"
+        some = ", ".join(self.column.categories[:10]) + (", ..." if len(self.column.categories) > 10 else "")
+        return (
+            f"which is none of the agreed categories ({some}); correct it, give it an alias in {FORM}, or agree on it "
+            f"in {FILE}"
+        )
 
 
-def to_numbers(values: pa.Array) -> FloatArray:
-    """Numbers, or not a number where there is none: those that Python reads in a text, to the last bit."""
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        trimmed = pc.utf8_trim_whitespace(values)
-        numbers = as_floats(trimmed)
-        if numbers is None:
-            gaps = pc.is_in(pc.utf8_lower(trimmed), pa.array(MISSING, values.type))
-            numbers = as_floats(pc.if_else(gaps, pa.scalar(None, values.type), trimmed))
+# --- numbers, dates, categories ---
+
+
+def numbers_in(values: pa.Array, name: str, own: ColumnForm, style: NumberStyle, done: Counter[str]) -> FloatArray:
+    """A column of numbers in the agreed unit."""
+    if own.dates is not None:
+        found: FloatArray = by_value(lambda value: number_of_date(value, own), values, float)
+        done[f"Column {name!r}: dates are read as {own.dates} ({FORM})"] += int(np.isfinite(found).sum())
     else:
-        numbers = as_floats(values) if has_numbers(values.type) else None
-    return by_value(to_number, values, float) if numbers is None else numbers
+        found = to_numbers(values, style)
+        found = (
+            np.where(np.isin(found, [to_number(code) for code in own.missing]), np.nan, found) if own.missing else found
+        )
+        if style != PLAIN and is_text(values):
+            marked = pc.match_substring_regex(values, r"\d[^\deE]+\d")
+            done[f"Numbers are written with {style.words}"] += int(pc.sum(marked).as_py() or 0)
+    if own.factor != 1.0:
+        found = found * own.factor
+        done[f"Column {name!r}: multiplied by {own.factor:g} ({FORM})"] += int(np.isfinite(found).sum())
+    if own.offset:
+        found = found + own.offset
+        done[f"Column {name!r}: {own.offset:g} added ({FORM})"] += int(np.isfinite(found).sum())
+    return found
 
 
-def has_numbers(kind: pa.DataType) -> bool:
-    """Whether values are numbers or booleans; days and times, which Arrow would count, are not."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+def number_of_date(value: Any, own: ColumnForm) -> float:
+    """A date as days since 1970-01-01, or as a year with decimals; not a number if it is none."""
+    if isinstance(value, str):
+        value = date_in(value.strip(), (own.format,) if own.format else DATE_FORMATS)
+    if not isinstance(value, date):
+        return math.nan
+    day = datetime(value.year, value.month, value.day)
+    part = (value.hour * 3600 + value.minute * 60 + value.second) / 86400 if isinstance(value, datetime) else 0.0
+    if own.dates == "days":
+        return day.toordinal() - date(1970, 1, 1).toordinal() + part
+    first, after = date(day.year, 1, 1).toordinal(), date(day.year, 12, 31).toordinal() + 1
+    return day.year + (day.toordinal() - first + part) / (after - first)
 
 
-def as_floats(values: pa.Array) -> FloatArray | None:
-    """Values as Arrow casts them, which is soon done and rounds correctly; nothing if it cannot."""
-    try:
-        floats: FloatArray = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    return floats
+def date_in(text: str, formats: Sequence[str]) -> datetime | None:
+    """The date that a text is."""
+    for one in formats:
+        try:
+            return datetime.strptime(text, one)
+        except ValueError:
+            continue
+    return None
 
 
-def to_number(value: Any) -> float:
-    """A number, or not a number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
+def meanings(column: Column, own: ColumnForm) -> dict[str, str]:
+    """What the values of a category are called, also in another case where that is clear."""
+    folded = Counter(category.casefold() for category in column.categories)
+    clear = {category.casefold(): category for category in column.categories if folded[category.casefold()] == 1}
+    aliases = {name.casefold(): agreed for name, agreed in own.aliases.items()} | own.aliases
+    return {**clear, **{category: category for category in column.categories}, **aliases}
 
 
-def fault_of(value: Any) -> str:
-    """What is wrong with a value that should be a number, and what to do."""
+def meant(value: Any, meaning: Mapping[str, str]) -> str:
+    """What a value is called by agreement, if it has another name here."""
     text = str(value).strip()
-    if not np.isnan(to_number(text)):
-        return "which is too large or endless; correct it, or leave the row out"
-    if not np.isnan(to_number(text.replace(",", "."))) or not np.isnan(to_number(text.replace(",", ""))):
-        return "which is not a number; write decimals with a point and numbers without thousands separators"
-    if match := re.match(r"[-+]?\d+([.,]\d+)?(?=\s*[^\d\s.,])", text):
-        return f"which is not a number; leave what stands behind {match[0]!r} out of the cells (units go into {FILE})"
-    return f"which is not a number; make the column boolean or a category in {FILE}, or leave it out"
+    return meaning.get(text, meaning.get(text.casefold(), text))
+
+
+def place_of(value: Any, column: Column, meaning: Mapping[str, str]) -> float:
+    """Its place among the categories, or 1 and 0; not a number if it is none."""
+    text = meant(value, meaning)
+    if column.kind == "boolean":
+        return yes_or_no(text)
+    return float(column.categories.index(text)) if text in column.categories else math.nan
+
+
+def note_meanings(
+    values: pa.Array, absent: NDArray[np.bool_], column: Column, meaning: Mapping[str, str], done: Counter[str]
+) -> None:
+    """Count values that are called otherwise than agreed."""
+    called = {str(one).strip(): meant(one, meaning) for one in distinct(values.filter(pa.array(~absent)))}
+    for name, agreed in called.items():
+        if name != agreed and (column.kind == "boolean" or agreed in column.categories):
+            same = by_value(partial(is_called, name=name), values, bool)
+            done[f"Column {column.name!r}: {name!r} is read as {agreed!r}"] += int(same.sum())
+
+
+def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done: Counter[str]) -> None:
+    """Count values that mean that there is none, but are not empty."""
+    if not absent.any():
+        return
+    for one in distinct(values.filter(pa.array(absent))):
+        if one is not None and str(one).strip() and not (isinstance(one, float) and math.isnan(one)):
+            same = by_value(partial(is_called, name=str(one).strip()), values, bool)
+            done[f"Column {column.name!r}: {str(one).strip()!r} is read as a missing value"] += int(same.sum())
+
+
+def is_called(value: Any, name: str) -> bool:
+    """Whether a value is written so."""
+    return str(value).strip() == name
+
+
+def bare(value: Any) -> str:
+    """A value as codes are compared."""
+    return "" if value is None else str(value).strip().lower().removesuffix(".0")
 
 
 def yes_or_no(value: Any) -> float:

@@ -1,13 +1,14 @@
 """What is no error in a table, but should be known: found while its blocks go by."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goldfc._types import FloatArray
 from goldfc.message.columns import Column
+from goldfc.site.table.cells import Encoded
 
 LIKE_AN_ID = re.compile(r"(^|[^a-z])(id|nr|no|number|case|patient|fall)([^a-z]|$)")
 # Beyond this, numbers that are not whole look as if they were.
@@ -48,30 +49,34 @@ class Seen:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
-        self.rows = self.dropped = 0
+        self.rows = self.left_out = self.gaps = 0
+        self.done = Counter[str]()
         features = sum(column.features for column in columns)
         self.low, self.high = np.full(features, np.inf), np.full(features, -np.inf)
         self.numberings = {column.name: Numbering(column.name) for column in columns if column.kind == "number"}
 
-    def add(self, rows: FloatArray, missing: NDArray[np.bool_], numbers: Mapping[str, FloatArray]) -> None:
-        """A block: its rows, which of all it had are left out, and its columns of numbers as they were."""
-        self.rows += len(rows)
-        self.dropped += int(missing.sum())
-        if len(rows):
-            self.low = np.minimum(self.low, rows.min(axis=0))
-            self.high = np.maximum(self.high, rows.max(axis=0))
-        for name, own in numbers.items():
-            self.numberings[name].add(own)
+    def add(self, own: Encoded) -> None:
+        """A block."""
+        self.rows += len(own.rows)
+        self.left_out += int(own.left_out.sum())
+        self.gaps += len(np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(gap.rows for gap in own.gaps)])))
+        self.done += own.done
+        if len(own.rows):
+            self.low = np.minimum(self.low, own.rows.min(axis=0))
+            self.high = np.maximum(self.high, own.rows.max(axis=0))
+        for name, numbers in own.numbers.items():
+            self.numberings[name].add(numbers)
 
     def notes(
-        self, names: Collection[str], id_column: str | None, *, ids_twice: bool = False, twins: int = 0
+        self, id_column: str | None, *, unused: Sequence[str] = (), drop: bool, ids_twice: bool, twins: int
     ) -> Iterator[str]:
         """Sentences, at the end."""
-        used = {column.name for column in self.columns} | {id_column}
-        if unused := [name for name in names if name not in used]:
+        if unused:
             yield f"Not used, and not in the message: {', '.join(map(repr, unused))}."
-        if self.dropped:
-            yield f"{self.dropped} rows with missing values are left out."
+        for what, count in self.done.items():
+            yield f"{what}: {count:,} {'value' if count == 1 else 'values'}."
+        if self.gaps and drop:
+            yield f"{self.gaps} rows with missing values are left out."
         features = [name for column in self.columns for name in column.feature_names]
         for name, low, high in zip(features, self.low, self.high, strict=True):
             if low == high:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 from goldfc.errors import BadRows
+from goldfc.site.table.form import AS_USUAL, FORM, Form
 from goldfc.site.table.text import PACKED, open_text
 
 # About so many bytes of text, or values of another file, make a block.
@@ -47,7 +48,9 @@ class Block:
 
 
 class Reader(Protocol):
-    """What reads a file format."""
+    """What reads a file format, by the form of the site that wrote it."""
+
+    def __init__(self, form: Form) -> None: ...
 
     def names(self, path: Path) -> list[str]:
         """What the columns of a file are called."""
@@ -62,40 +65,40 @@ class Reader(Protocol):
         ...
 
 
-def read_all(path: Path) -> pa.RecordBatch:
+def read_all(path: Path, form: Form = AS_USUAL) -> pa.RecordBatch:
     """All rows of a file at once."""
-    names = column_names(path)
-    batches = [block.rows for block in blocks_in(path, names)]
+    names = column_names(path, form)
+    batches = [block.rows for block in blocks_in(path, names, form)]
     return pa.concat_batches(batches) if batches else pa.record_batch({name: [] for name in names})
 
 
-def column_names(path: Path) -> list[str]:
+def column_names(path: Path, form: Form = AS_USUAL) -> list[str]:
     """What the columns of a file are called."""
     with naming_file(path):
-        names = reader_of(path).names(path)
+        names = reader_of(path, form).names(path)
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise BadRows(f"{path.name} has two columns called {twice[0]!r}; every column needs a name of its own.")
     return names
 
 
-def blocks_in(path: Path, names: Sequence[str], size: int | None = None) -> Iterator[Block]:
+def blocks_in(path: Path, names: Sequence[str], form: Form = AS_USUAL, size: int | None = None) -> Iterator[Block]:
     """The named columns of a file, all rows in their order, some at a time."""
     first = 0
     with naming_file(path):
-        for block in reader_of(path).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
+        for block in reader_of(path, form).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
             yield replace(block, first=first, where=block.where if block.where.file else Where(first))
             first += block.rows.num_rows
 
 
-def size_in_memory(path: Path) -> int:
+def size_in_memory(path: Path, form: Form = AS_USUAL) -> int:
     """About how many bytes all rows of a file take."""
     with naming_file(path):
-        return reader_of(path).size_in_memory(path)
+        return reader_of(path, form).size_in_memory(path)
 
 
-def reader_of(path: Path) -> Reader:
+def reader_of(path: Path, form: Form) -> Reader:
     """What reads a file, by its suffix; text, if nobody knows it."""
-    return FolderOfFiles() if path.is_dir() else READERS.get(path.suffix.lower(), READERS[".csv"])
+    return (FolderOfFiles if path.is_dir() else READERS.get(path.suffix.lower(), Text))(form)
 
 
 @contextmanager
@@ -109,17 +112,24 @@ def naming_file(path: Path) -> Iterator[None]:
         raise BadRows(f"{path.name} cannot be read as a table: {error}.") from error
 
 
-class Text:
+@dataclass(frozen=True)
+class Format:
+    """A file format."""
+
+    form: Form = AS_USUAL
+
+
+class Text(Format):
     """CSV, TSV and the like, also packed."""
 
     def names(self, path: Path) -> list[str]:
         """What the header says."""
-        with open_text(path) as text:
+        with open_text(path, self.form.encoding) as text:
             return text.names
 
     def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
         """Cells as they are written."""
-        with open_text(path) as text:
+        with open_text(path, self.form.encoding) as text:
             for rows in text.batches(names, size):
                 yield Block(rows, text.done, text.total, text.note)
 
@@ -128,7 +138,7 @@ class Text:
         return path.stat().st_size * (PACKED_BY if path.suffix.lower() in PACKED else 1)
 
 
-class Parquet:
+class Parquet(Format):
     """Parquet, in record batches."""
 
     def names(self, path: Path) -> list[str]:
@@ -161,7 +171,7 @@ class Parquet:
             raise BadRows(f"{path.name} cannot be read as Parquet: {error}.") from error
 
 
-class Arrow:
+class Arrow(Format):
     """Arrow's own files, which are also called Feather."""
 
     def names(self, path: Path) -> list[str]:
@@ -198,7 +208,7 @@ def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch(columns, names=rows.schema.names)
 
 
-class Workbook:
+class Workbook(Format):
     """The one sheet of a workbook that has rows: Excel or OpenDocument."""
 
     def names(self, path: Path) -> list[str]:
@@ -218,8 +228,7 @@ class Workbook:
         """As it is unpacked."""
         return PACKED_BY * path.stat().st_size
 
-    @staticmethod
-    def cells(path: Path) -> list[list[str]]:
+    def cells(self, path: Path) -> list[list[str]]:
         """All rows that are not empty, the header first, without columns that nobody named."""
         try:
             # Not everybody has it.
@@ -233,11 +242,14 @@ class Workbook:
                 sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
         except (CalamineError, OSError) as error:
             raise BadRows(f"{path.name} cannot be read as a workbook: {error}.") from error
-        filled = [name for name, rows in sheets.items() if rows]
+        filled = [name for name, rows in sheets.items() if rows and self.form.sheet in {"", name}]
         if len(filled) != 1:
+            there = ", ".join(repr(name) for name, rows in sheets.items() if rows)
+            wanted = f" called {self.form.sheet!r}" if self.form.sheet else ""
             raise BadRows(
-                f"{path.name} has {len(filled)} sheets with rows ({', '.join(map(repr, filled))}); keep the one with "
-                "the table, or save it as CSV (UTF-8)."
+                f"{path.name} has {len(filled)} sheets with rows{wanted} ({there}); say which "
+                f"in {FORM} (sheet = ...), or save it as CSV (UTF-8).",
+                "sheets-several",
             )
         rows = [texts for row in sheets[filled[0]] if any(texts := [text_of_cell(cell) for cell in row])]
         named = [place for place, name in enumerate(rows[0]) if name or any(row[place] for row in rows)]
@@ -251,15 +263,15 @@ def text_of_cell(cell: object) -> str:
     return str(cell).strip()
 
 
-class FolderOfFiles:
+class FolderOfFiles(Format):
     """All tables in a folder, by their names, as one; each has the same columns, in any order."""
 
     def names(self, path: Path) -> list[str]:
         """Those of the first, if the others have them as well."""
         first, *others = self.files(path)
-        names = column_names(first)
+        names = column_names(first, self.form)
         for other in others:
-            if odd := set(names) ^ set(column_names(other)):
+            if odd := set(names) ^ set(column_names(other, self.form)):
                 raise BadRows(
                     f"{path.name}: {first.name} and {other.name} do not have the same columns: only one has "
                     f"{min(odd)!r}; leave tables of one kind in the folder."
@@ -270,15 +282,15 @@ class FolderOfFiles:
         """One file after the other."""
         files, done, total = self.files(path), 0, self.size_in_memory(path)
         for file in files:
-            share = size_in_memory(file)
-            for block in blocks_in(file, names, size):
+            share = size_in_memory(file, self.form)
+            for block in blocks_in(file, names, self.form, size):
                 where = Where(block.first, file.name)
                 yield replace(block, done=done + share * block.done // max(1, block.total), total=total, where=where)
             done += share
 
     def size_in_memory(self, path: Path) -> int:
         """All of them."""
-        return sum(map(size_in_memory, self.files(path)))
+        return sum(size_in_memory(file, self.form) for file in self.files(path))
 
     @staticmethod
     def files(path: Path) -> list[Path]:
@@ -290,9 +302,9 @@ class FolderOfFiles:
 
 
 # Who adds a file format adds it here.
-READERS: dict[str, Reader] = {
-    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", *PACKED), Text()),
-    **dict.fromkeys((".parquet", ".pq"), Parquet()),
-    **dict.fromkeys((".arrow", ".feather"), Arrow()),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), Workbook()),
+READERS: dict[str, type[Reader]] = {
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", *PACKED), Text),
+    **dict.fromkeys((".parquet", ".pq"), Parquet),
+    **dict.fromkeys((".arrow", ".feather"), Arrow),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), Workbook),
 }

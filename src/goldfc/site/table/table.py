@@ -1,10 +1,10 @@
 """A site's table: rows as numbers by the columns that were agreed on, in memory or on the disk."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,20 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.learning.rows import InMemory, RowSource
 from goldfc.message.columns import Column
 from goldfc.site.digests import count_twins
-from goldfc.site.table.cells import People, check_names, encoded, numbered, person_digests, refuse_no_rows
+from goldfc.site.table.cells import (
+    Encoded,
+    Faults,
+    People,
+    absent_columns,
+    check_roles,
+    encoded,
+    numbered,
+    person_digests,
+    refuse_no_rows,
+)
+from goldfc.site.table.form import AS_USUAL, Form, called, check_form, read_form, rename_notes, unit_faults
 from goldfc.site.table.notes import Seen
+from goldfc.site.table.numerals import PLAIN, NumberStyle, distinct, is_text, style_of
 from goldfc.site.table.readers import Block, blocks_in, column_names, size_in_memory
 from goldfc.site.table.scratch import OnDisk, Scratch, Stored
 
@@ -24,6 +36,11 @@ LARGEST_IN_MEMORY = 20 * 2**20
 # What is kept of a row in the end: whose it is; and of every value a digest.
 KEPT_BYTES, DIGEST_BYTES = 8, 4
 
+# So many marks are looked at a time.
+MARKS_AT_ONCE = 2**16
+
+# What a table is refused for: values and columns, columns alone, nothing.
+Refused = Literal["values", "columns", "nothing"]
 # Called with how much of the file is read, and how much there is.
 OnProgress = Callable[[int, int], None]
 
@@ -39,15 +56,27 @@ class Table:
     """Rows as numbers, in memory, or on the disk as long as the table is open."""
 
     rows: RowSource  # without those that are left out
-    missing: Marks  # of all rows of the file: not 0 if it was left out because it misses a value
+    left_out: Marks  # of all rows of the file: 0, or the number of the reason why it is left out
     ids: Callable[[], Iterator[tuple[str, ...]]]  # of all rows, some at a time: what the id column says, or numbers
     notes: tuple[str, ...]  # what the user should know
     persons: People | None = None  # of the rows that are not left out; None: nothing says whose they are
+    faults: Faults = field(default_factory=Faults)  # what cannot be used
+    reasons: tuple[str, ...] = ()  # by their numbers, from 1 on
+    left_out_rows: int = 0
 
     @property
     def people(self) -> IntArray | None:
         """Of every row that is not left out, the number of its person; None if each has its own."""
         return None if self.persons is None else self.persons.shared
+
+    def place_in_file(self, row: int) -> int:
+        """The place in the file of one of the rows that are not left out, from 0 on."""
+        start = kept = 0
+        while True:
+            there = np.flatnonzero(np.asarray(self.left_out[start : start + MARKS_AT_ONCE]) == 0)
+            if row < kept + len(there):
+                return start + int(there[row - kept])
+            start, kept = start + MARKS_AT_ONCE, kept + len(there)
 
 
 @dataclass(frozen=True)
@@ -55,9 +84,11 @@ class ReadingRules:
     """What becomes of the rows of a file."""
 
     columns: tuple[Column, ...]
-    drop: bool = False
+    drop: bool = False  # rows that miss a value are left out
+    refuse: Refused = "values"  # a value that cannot be used is refused, with all others; or else its row is left out
     id_column: str | None = None
     person_column: str | None = None
+    form: Form = AS_USUAL
 
     @property
     def whose(self) -> str | None:
@@ -66,22 +97,53 @@ class ReadingRules:
 
     @property
     def needed(self) -> list[str]:
-        """The columns that are read."""
+        """The columns that are read, by their agreed names."""
         names = [column.name for column in self.columns]
-        return [*names, *(name for name in (self.id_column, self.person_column) if name)]
+        return list(dict.fromkeys([*names, *(name for name in (self.id_column, self.person_column) if name)]))
 
-    def digests(self, block: Block, column: str | None, missing: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    def names_in(self, there: Sequence[str], faults: Faults) -> dict[str, str]:
+        """What a file calls them, those that it has."""
+        check_form(self.form, self.columns)
+        check_roles([column.name for column in self.columns], self.id_column, self.person_column)
+        found = called(there, self.needed, self.form)
+        faults.of_table += absent_columns(there, [name for name in self.needed if name not in found])
+        faults.of_table += unit_faults(self.columns, found, self.form)
+        if not any(column.name in found for column in self.columns):
+            faults.refuse()
+        return found
+
+    def found(self, called: Mapping[str, str]) -> "ReadingRules":
+        """The same for the columns that there are."""
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if column.name in called),
+            id_column=self.id_column if self.id_column in called else None,
+            person_column=self.person_column if self.person_column in called else None,
+        )
+
+    def unused(self, there: Sequence[str], called: Mapping[str, str]) -> list[str]:
+        """What a file has beside the columns and ids."""
+        used = {called[name] for name in self.needed if name == self.id_column or name != self.person_column}
+        return [name for name in there if name not in used]
+
+    def style_in(self, rows: pa.RecordBatch) -> NumberStyle:
+        """How numbers are written in a file, by its first rows."""
+        numbers = [column.name for column in self.columns if column.kind == "number"]
+        texts = [rows.column(name) for name in numbers if is_text(rows.column(name))]
+        return style_of((str(one).strip() for values in texts for one in distinct(values)), self.form)
+
+    def digests(self, block: Block, column: str | None, left_out: NDArray[np.bool_]) -> NDArray[np.uint64]:
         """Of every row of a block that is not left out, a digest of what the column calls it; none without a column."""
         if column is None:
             return np.empty(0, dtype=np.uint64)
-        names = block.rows.column(column)
-        return person_digests(names, column, ~missing, strict=column == self.person_column, where=block.where)
+        names, strict = block.rows.column(column), self.refuse == "values" and column == self.person_column
+        return person_digests(names, column, ~left_out, strict=strict, where=block.where)
 
 
 def as_table(rows: pa.RecordBatch, columns: Sequence[Column], **settings: Any) -> Table:
     """A table that is in memory; the settings are those of `open_table`."""
     rules = ReadingRules(tuple(columns), **settings)
-    return read_table(rows.schema.names, lambda _: [Block(rows, 1, 1)], rules, KeptInMemory())
+    return read_table(rows.schema.names, lambda names: [Block(rows.select(names), 1, 1)], rules, KeptInMemory())
 
 
 @contextmanager
@@ -90,12 +152,15 @@ def open_table(
 ) -> Iterator[Table]:
     """The agreed columns of a file as numbers, in the agreed order: in memory, or, if it is large, on the disk.
 
-    With `drop`, rows that miss a value are left out. The `person_column` says whose a row is, or else the `id_column`.
+    With `drop`, rows that miss a value are left out; where no values are refused, those with any that cannot be used.
+    The `person_column` says whose a row is, or else the `id_column`. How it is written is in the `form` beside it.
     """
-    rules, is_large = ReadingRules(tuple(columns), **settings), size_in_memory(path) > LARGEST_IN_MEMORY
+    rules = ReadingRules(tuple(columns), **{"form": read_form(path), **settings})
+    is_large = size_in_memory(path, rules.form) > LARGEST_IN_MEMORY
     store: AbstractContextManager[Store] = Disk(path) if is_large else nullcontext(KeptInMemory())
     with store as place:
-        yield read_table(column_names(path), lambda names: blocks_in(path, names), rules, place, on_progress)
+        names = column_names(path, rules.form)
+        yield read_table(names, lambda own: blocks_in(path, own, rules.form), rules, place, on_progress)
 
 
 def read_table(
@@ -105,33 +170,64 @@ def read_table(
     store: "Store",
     on_progress: OnProgress | None = None,
 ) -> Table:
-    """All blocks, one after the other; where several values are wrong, one in the first block that has any is named."""
-    check_names(names, [column.name for column in rules.columns], rules.id_column, rules.person_column)
+    """All blocks, one after the other; what cannot be used is told at the end, all of it."""
+    said, faults = list[str](), Faults()
+    called = rules.names_in(names, faults)
+    rules = rules.found(called)
     seen, whose, ids = Seen(rules.columns), list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
-    said = list[str]()
-    for block in blocks(rules.needed):
-        part = encoded(block.rows, rules.columns, drop=rules.drop, where=block.where)
-        whose.append(rules.digests(block, rules.whose, part.missing))
-        ids.append(rules.digests(block, rules.id_column if rules.person_column else None, part.missing))
-        seen.add(part.rows, part.missing, part.numbers)
-        store.check_room(block, part.rows.nbytes)
-        store.append(part.rows, part.missing)
+    for block, own in encoded_blocks(blocks, called, rules):
+        wrong = own.faults if rules.drop else (*own.gaps, *own.faults)
+        faults.add(wrong, block.where)
+        whose.append(rules.digests(block, rules.whose, own.left_out))
+        ids.append(rules.digests(block, rules.id_column if rules.person_column else None, own.left_out))
+        seen.add(own)
+        store.check_room(block, own.rows.nbytes)
+        store.append(own.rows, faults.marks((*own.gaps, *own.faults), len(own.left_out)))
         said.append(block.note)
         if on_progress is not None:
             on_progress(block.done, block.total)
-    refuse_no_rows(seen.rows)
-    rows, missing = store.rows(len(seen.low)), store.missing(seen.rows + seen.dropped)
+    if rules.refuse == "values" or (rules.refuse == "columns" and faults.of_table):
+        faults.refuse()
+    refuse_no_rows(seen.rows if rules.refuse == "values" else seen.rows + seen.left_out)
+    rows, left_out = store.rows(len(seen.low)), store.left_out(seen.rows + seen.left_out)
     persons = None if rules.whose is None else numbered(np.concatenate(whose))
     named = np.concatenate(ids) if rules.person_column else np.concatenate(whose)
-    notes = seen.notes(names, rules.id_column, ids_twice=len(np.unique(named)) < len(named), twins=count_twins(rows))
-    return Table(rows, missing, lambda: ids_in(blocks, rules), (*filter(None, dict.fromkeys(said)), *notes), persons)
+    notes = (
+        *filter(None, dict.fromkeys(said)),
+        *rename_notes(called, rules.form),
+        *seen.notes(
+            rules.id_column,
+            unused=rules.unused(names, called),
+            drop=rules.drop,
+            ids_twice=len(np.unique(named)) < len(named),
+            twins=count_twins(rows),
+        ),
+    )
+    return Table(
+        rows, left_out, lambda: ids_in(blocks, called, rules), notes, persons, faults, faults.reasons, seen.left_out
+    )
 
 
-def ids_in(blocks: Callable[[Sequence[str]], Iterable[Block]], rules: ReadingRules) -> Iterator[tuple[str, ...]]:
+def encoded_blocks(
+    blocks: Callable[[Sequence[str]], Iterable[Block]], called: Mapping[str, str], rules: ReadingRules
+) -> Iterator[tuple[Block, Encoded]]:
+    """All blocks, with columns by their agreed names, and as numbers; of every file the first rows show its style."""
+    file, style = None, PLAIN
+    for block in blocks(list(called.values())):
+        rows = pa.record_batch([block.rows.column(own) for own in called.values()], names=list(called))
+        if block.where.file != file:
+            file, style = block.where.file, rules.style_in(rows)
+        yield replace(block, rows=rows), encoded(rows, rules.columns, rules.form, style)
+
+
+def ids_in(
+    blocks: Callable[[Sequence[str]], Iterable[Block]], called: Mapping[str, str], rules: ReadingRules
+) -> Iterator[tuple[str, ...]]:
     """What tells rows apart, block by block."""
-    for block in blocks([rules.id_column or rules.columns[0].name]):
+    name = called[rules.id_column or rules.columns[0].name]
+    for block in blocks([name]):
         numbers = range(block.first + 1, block.first + block.rows.num_rows + 1)
-        yield tuple(map(str, block.rows.column(rules.id_column).to_pylist() if rules.id_column else numbers))
+        yield tuple(map(str, block.rows.column(name).to_pylist() if rules.id_column else numbers))
 
 
 # --- where rows go ---
@@ -143,15 +239,15 @@ class Store(Protocol):
     def check_room(self, block: Block, n_bytes: int) -> None:
         """Refuse a table that would not fit, by what there is of it so far."""
 
-    def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
+    def append(self, rows: FloatArray, left_out: NDArray[np.uint8]) -> None:
         """Some more."""
 
     def rows(self, n_features: int) -> RowSource:
         """All of them."""
         ...
 
-    def missing(self, count: int) -> Marks:
-        """Of all rows of the file, which ones were left out."""
+    def left_out(self, count: int) -> Marks:
+        """Of all rows of the file, why they were left out."""
         ...
 
 
@@ -160,21 +256,21 @@ class KeptInMemory:
     """Rows in memory."""
 
     parts: list[FloatArray] = field(default_factory=list)
-    marks: list[NDArray[np.bool_]] = field(default_factory=list)
+    marks: list[NDArray[np.uint8]] = field(default_factory=list)
 
     def check_room(self, block: Block, n_bytes: int) -> None:
         """There is always room."""
 
-    def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
+    def append(self, rows: FloatArray, left_out: NDArray[np.uint8]) -> None:
         """Some more."""
         self.parts.append(rows)
-        self.marks.append(missing)
+        self.marks.append(left_out)
 
     def rows(self, n_features: int) -> RowSource:  # noqa: ARG002 (a store on the disk must know)
         """As one array."""
         return InMemory(np.concatenate(self.parts))
 
-    def missing(self, count: int) -> Marks:  # noqa: ARG002
+    def left_out(self, count: int) -> Marks:  # noqa: ARG002
         """As one array."""
         return np.concatenate(self.marks)
 
@@ -199,15 +295,15 @@ class Disk(AbstractContextManager["Disk"]):
         whole = (so_far + so_far * DIGEST_BYTES // 8 + n_rows * KEPT_BYTES) * block.total // max(1, block.done)
         self.numbers.check_room(whole - written)
 
-    def append(self, rows: FloatArray, missing: NDArray[np.bool_]) -> None:
+    def append(self, rows: FloatArray, left_out: NDArray[np.uint8]) -> None:
         """Some more."""
         self.numbers.append(rows)
-        self.marks.append(missing.astype(np.uint8))
+        self.marks.append(left_out)
 
     def rows(self, n_features: int) -> RowSource:
         """As they are in the file."""
         return OnDisk(self.numbers, n_features)
 
-    def missing(self, count: int) -> Marks:
+    def left_out(self, count: int) -> Marks:
         """As they are in the file."""
         return Stored(self.marks.handle, count, 1)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from goldfc.errors import BadRows
+from goldfc.site.table.form import FORM
 
 PACKED = (".gz", ".zst", ".bz2", ".lz4", ".zip")
 # What packed files begin with, whatever they are called.
@@ -30,9 +31,9 @@ class Lines(RawIOBase):
     Until something is not ASCII it may be UTF-8 or cp1252; from there on it is UTF-8 if it can be.
     """
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: IO[bytes], name: str, encoding: str = "") -> None:
         self.file, self.name = file, name
-        self.encoding = ""
+        self.said, self.encoding = encoding, ""
         self.quotes, self.strays = 0, False
         self.rest = self.first = self.decoded().lstrip(b"\r\n")
         header = re.split(rb"[\r\n]", self.first, maxsplit=1)[0].decode()
@@ -66,17 +67,19 @@ class Lines(RawIOBase):
         if not chunk:
             return b""
         chunk += self.file.readline() or b"\n"
-        if not self.encoding and chunk.isascii() and b"\0" not in chunk:
+        if not self.encoding and not self.said and chunk.isascii() and b"\0" not in chunk:
             return chunk
         if not self.encoding:
-            self.encoding = encoding_of_text(chunk, self.name)
+            self.encoding = self.said or encoding_of_text(chunk, self.name)
             self.decoder = codecs.getincrementaldecoder(self.encoding)()
         try:
             return self.decoder.decode(chunk).encode()
         except UnicodeDecodeError as error:
+            tried = self.said or "UTF-8, nor in UTF-16 or cp1252 (Windows) as a whole"
             raise BadRows(
-                f"{self.name} is not written in UTF-8, nor in UTF-16 or cp1252 (Windows) as a whole ({error.reason}); "
-                "save it as CSV (UTF-8)."
+                f"{self.name} is not written in {tried} ({error.reason}); save it as CSV (UTF-8), or say how it is "
+                f"written in {FORM} (encoding = ...).",
+                "encoding-unknown",
             ) from error
 
 
@@ -112,7 +115,7 @@ class TextTable:
     @property
     def note(self) -> str:
         """What the user should know."""
-        if self.lines.encoding != "cp1252":
+        if self.lines.encoding != "cp1252" or self.lines.said:
             return ""
         return f"{self.path.name} is not written in UTF-8; it is read as cp1252 (Windows, Western Europe)."
 
@@ -137,15 +140,15 @@ class TextTable:
             looked = False
             for rows in without_last_blanks(reader) if single else reader:
                 if self.lines.strays and not looked:
-                    check_lines(self.path)
+                    check_lines(self.path, self.lines.said)
                     looked = True
                 yield rows
         except pa.ArrowInvalid as error:
-            check_lines(self.path)
+            check_lines(self.path, self.lines.said)
             raise BadRows(f"{self.path.name} cannot be read as a table: {error}.") from error
         if self.lines.quotes % 2 and not looked:
             # The last value may have swallowed lines.
-            check_lines(self.path)
+            check_lines(self.path, self.lines.said)
 
 
 def without_last_blanks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -157,9 +160,9 @@ def without_last_blanks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         yield pa.record_batch([pa.array(values[: len(values) - blanks], pa.string())], names=rows.schema.names)
 
 
-def check_lines(path: Path) -> None:
+def check_lines(path: Path, encoding: str) -> None:
     """Refuse a text that is no table with the number of the line, found by Python's own reader, which is strict."""
-    with open_text(path) as text:
+    with open_text(path, encoding) as text:
         lines = TextIOWrapper(BufferedReader(text.lines), encoding="utf-8", newline="")
         reader = csv.reader(lines, delimiter=text.lines.separator, strict=True)
         try:
@@ -174,13 +177,13 @@ def check_lines(path: Path) -> None:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[TextTable]:
+def open_text(path: Path, encoding: str = "") -> Iterator[TextTable]:
     """A table from its beginning."""
     with ExitStack() as stack:
         raw = stack.enter_context(path.open("rb"))
         try:
             file = stack.enter_context(unpacked(raw, path.name))
-            yield TextTable(path, raw, Lines(file, path.name))
+            yield TextTable(path, raw, Lines(file, path.name, encoding))
         except (BadZipFile, pa.ArrowException, OSError) as error:
             raise BadRows(f"{path.name} cannot be unpacked: {error}; unpack it by other means.") from error
 

@@ -31,7 +31,7 @@ from goldfc.site.labels import LABEL_COLUMNS, labels_of, write_labels
 from goldfc.site.ledger import Ledger, age_of
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.send import Draft, draft_summary, open_model, sealed_for_server, send
-from goldfc.site.table.table import Table, open_table
+from goldfc.site.table.table import Refused, Table, open_table
 from goldfc.transport.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named_site, read_question, word_for
 
 logger = logging.getLogger("goldfc.flower")
@@ -55,10 +55,12 @@ class NodeSettings:
         """What stays there."""
         return Ledger.of(self.data, self.policy)
 
-    def table(self, columns: tuple[Column, ...], person: str | None = None) -> AbstractContextManager[Table]:
+    def table(
+        self, columns: tuple[Column, ...], person: str | None = None, *, refuse: Refused = "values"
+    ) -> AbstractContextManager[Table]:
         """Its rows, in memory or, if they are many, on the disk."""
         drop, id_column = self.agreement.missing == "drop", self.agreement.id_column
-        return open_table(self.data, columns, drop=drop, id_column=id_column, person_column=person)
+        return open_table(self.data, columns, drop=drop, refuse=refuse, id_column=id_column, person_column=person)
 
 
 @app.query(SUMMARIZE)
@@ -179,7 +181,9 @@ def label_own_rows(node: NodeSettings, message: Message) -> Answer:
     if not isinstance(letter, bytes):
         raise BadMessage("The server's message is not one that goldfc sends.", "question-invalid")
     model = open_model(letter, "the model", node.agreement, node.site, node.key)
-    with withholding(node), node.table(model.terms.columns) as table:
-        labels = write_labels(labels_of(table, model), node.labels, node.agreement.id_column or "row")
-    logger.warning("goldfc: labels of %d rows are written.", labels.rows)
+    with withholding(node), node.table(model.terms.columns, refuse="columns") as table:
+        labels = write_labels(labels_of(table, model), node.labels, node.agreement.id_column or "row", model)
+    logger.warning("goldfc: labels of %d rows are written.", labels.rows - labels.without.total())
+    for reason, count in labels.without.items():
+        logger.warning("goldfc: %d rows have no label: %s.", count, reason)
     return Answer(node.site)
