@@ -251,19 +251,19 @@ def test_the_private_folder_is_no_link_and_nobody_elses(tmp_path: Path, monkeypa
     ],
 )
 def test_no_id_and_no_header_is_a_formula(cell: str, written: str, tmp_path: Path) -> None:
-    labels = Labels((cell,), np.array([0]), np.array([1.0]), np.array([False]))
-    write_labels([labels], tmp_path / "labels.csv", cell)
+    labels = Labels((cell,), np.array([0]), np.array([1.0]), np.array([False]), ("",))
+    write_labels([labels], tmp_path / "labels.csv", cell, "0a1b")
     with (tmp_path / "labels.csv").open(encoding="utf-8", newline="") as file:
         header, row = csv.reader(file)
     assert header == [written, *LABEL_COLUMNS]
-    assert row == [written, "0", "1.000", "no"]
+    assert row == [written, "0", "1.000", "no", "", "0a1b"]
 
 
 def test_labels_are_for_their_owner_alone(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("row,cluster,certainty,far\n", encoding="utf-8")
     (tmp_path / "labels.csv").chmod(0o644)
-    labels = Labels(("1",), np.array([0]), np.array([1.0]), np.array([False]))
-    write_labels([labels], tmp_path / "labels.csv", "row")
+    labels = Labels(("1",), np.array([0]), np.array([1.0]), np.array([False]), ("",))
+    write_labels([labels], tmp_path / "labels.csv", "row", "0a1b")
     assert (tmp_path / "labels.csv").stat().st_mode & 0o777 == 0o600
 
 

@@ -331,7 +331,7 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     settings["refuse"] = "values" if strict else "columns"
     columns, form = model.terms.columns, form_for(data, asked)
     with opened_table(data, columns, form, **settings) as table, working("labelling"):
-        labels = write_labels(labels_of(table, model), out, id_column or "row", model)
+        labels = write_labels(labels_of(table, model), out, id_column or "row", model.fingerprint)
     keep_form(data, asked)
     say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters, by model {model.fingerprint}.")
     if labels.far:

@@ -174,7 +174,7 @@ def look_at(tables: Sequence[Path], smallest: int) -> list[Look]:
         for name in names:
             looks.setdefault(name, Look(name, smallest)).numberings.append(Numbering(name_and_unit(name)[0]))
         style: NumberStyle | None = None
-        for block in blocks_in(path, names, form):
+        for block in blocks_in(path, names, form=form):
             if style is None:
                 texts = [values for values in block.rows.columns if is_text(values)]
                 style = style_of((str(one).strip() for values in texts for one in distinct(values)), form)

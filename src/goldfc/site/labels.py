@@ -84,15 +84,15 @@ class LabelCounts:
         self.clusters |= set(labels.cluster[there].tolist())
 
 
-def write_labels(parts: Iterable[Labels], out: Path, id_name: str, model: Model) -> LabelCounts:
-    """As CSV: all or nothing, and for its owner alone; every line says by which model."""
+def write_labels(parts: Iterable[Labels], out: Path, id_name: str, model: str) -> LabelCounts:
+    """As CSV: all or nothing, and for its owner alone; every line says by which model, by its fingerprint."""
     tally = LabelCounts()
 
     def pieces() -> Iterator[bytes]:
         yield header_text(id_name).encode()
         for labels in parts:
             tally.add(labels)
-            yield lines_text(labels, model.fingerprint).encode()
+            yield lines_text(labels, model).encode()
 
     write_pieces_durably(out, pieces(), private=True)
     return tally

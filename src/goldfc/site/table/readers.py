@@ -68,7 +68,7 @@ class Reader(Protocol):
 def read_all(path: Path, form: Form = AS_USUAL) -> pa.RecordBatch:
     """All rows of a file at once."""
     names = column_names(path, form)
-    batches = [block.rows for block in blocks_in(path, names, form)]
+    batches = [block.rows for block in blocks_in(path, names, form=form)]
     return pa.concat_batches(batches) if batches else pa.record_batch({name: [] for name in names})
 
 
@@ -81,7 +81,9 @@ def column_names(path: Path, form: Form = AS_USUAL) -> list[str]:
     return names
 
 
-def blocks_in(path: Path, names: Sequence[str], form: Form = AS_USUAL, size: int | None = None) -> Iterator[Block]:
+def blocks_in(
+    path: Path, names: Sequence[str], size: int | None = None, form: Form = AS_USUAL
+) -> Iterator[Block]:
     """The named columns of a file, all rows in their order, some at a time."""
     first = 0
     with naming_file(path):
@@ -283,7 +285,7 @@ class FolderOfFiles(Format):
         files, done, total = self.files(path), 0, self.size_in_memory(path)
         for file in files:
             share = size_in_memory(file, self.form)
-            for block in blocks_in(file, names, self.form, size):
+            for block in blocks_in(file, names, size, self.form):
                 where = Where(block.first, file.name)
                 yield replace(block, done=done + share * block.done // max(1, block.total), total=total, where=where)
             done += share

@@ -160,7 +160,7 @@ def open_table(
     store: AbstractContextManager[Store] = Disk(path) if is_large else nullcontext(KeptInMemory())
     with store as place:
         names = column_names(path, rules.form)
-        yield read_table(names, lambda own: blocks_in(path, own, rules.form), rules, place, on_progress)
+        yield read_table(names, lambda own: blocks_in(path, own, form=rules.form), rules, place, on_progress)
 
 
 def read_table(

@@ -182,7 +182,8 @@ def label_own_rows(node: NodeSettings, message: Message) -> Answer:
         raise BadMessage("The server's message is not one that goldfc sends.", "question-invalid")
     model = open_model(letter, "the model", node.agreement, node.site, node.key)
     with withholding(node), node.table(model.terms.columns, refuse="columns") as table:
-        labels = write_labels(labels_of(table, model), node.labels, node.agreement.id_column or "row", model)
+        name = node.agreement.id_column or "row"
+        labels = write_labels(labels_of(table, model), node.labels, name, model.fingerprint)
     logger.warning("goldfc: labels of %d rows are written.", labels.rows - labels.without.total())
     for reason, count in labels.without.items():
         logger.warning("goldfc: %d rows have no label: %s.", count, reason)
