@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from goldfc._ahead import ahead
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.files import open_plain, read_at, write_pieces_durably
@@ -167,7 +168,7 @@ def digest_of_parts(parts: IntArray, key: Key) -> NDArray[np.uint32]:
 
 
 class PartDigests:
-    """The same for many values: between the ends there are no more than a million and one places, each worked out once."""
+    """The same for many values: between the ends there are a million and one places, each worked out once."""
 
     def __init__(self, key: Key) -> None:
         self._key = key
@@ -412,7 +413,7 @@ def write_kept(path: Path, table: Looked, secret: bytes, facts: dict[str, Any]) 
         header["people"] = {"dtype": "U64", "shape": [n_rows], "data_offsets": [size, size + 8 * n_rows]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    cells = (digest_of_cells(block, low, high, digest).data for _, block in blocks_of(table.rows.source))
+    cells = ahead(digest_of_cells(block, low, high, digest).data for _, block in blocks_of(table.rows.source))
     head = (len(text).to_bytes(8, "little"), text)
     write_pieces_durably(path, chain(head, cells, (people.data,)), private=True)
 

@@ -288,7 +288,7 @@ def products(rows: FloatArray, columns: FloatArray) -> FloatArray:
 
 
 def smallest(squares: FloatArray, count: int) -> list[FloatArray]:
-    """Of every row the smallest, the next, and so on, none below 0; the last again where there are no more. In place."""
+    """Of every row the smallest, the next, and so on, none below 0; the last again if there are no more. In place."""
     found, every = list[FloatArray](), np.arange(len(squares))
     for _ in range(min(count, squares.shape[1])):
         place = squares.argmin(axis=1)

@@ -1,7 +1,7 @@
 """Tables in files, some rows at a time, as Arrow has them: read by pyarrow, and workbooks by calamine."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,11 +78,16 @@ def column_names(path: Path) -> list[str]:
     return names
 
 
-def blocks_in(path: Path, names: Sequence[str], size: int | None = None) -> Iterator[Block]:
-    """The named columns of a file, all rows in their order, some at a time."""
+def blocks_in(
+    path: Path, names: Sequence[str], size: int | None = None, numbers: Collection[str] = ()
+) -> Generator[Block, None, None]:
+    """The named columns of a file, all rows in their order, some at a time.
+
+    Where there is nothing but text, `numbers` come as numbers: soon, and if one cell is none, the whole file is refused.
+    """
     first = 0
     with naming_file(path):
-        for block in reader_of(path).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
+        for block in reader_of(path, numbers).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
             yield replace(block, first=first, where=block.where if block.where.file else Where(first))
             first += block.rows.num_rows
 
@@ -93,9 +98,10 @@ def size_in_memory(path: Path) -> int:
         return reader_of(path).size_in_memory(path)
 
 
-def reader_of(path: Path) -> Reader:
+def reader_of(path: Path, numbers: Collection[str] = ()) -> Reader:
     """What reads a file, by its suffix; text, if nobody knows it."""
-    return FolderOfFiles() if path.is_dir() else READERS.get(path.suffix.lower(), READERS[".csv"])
+    reader = FolderOfFiles() if path.is_dir() else READERS.get(path.suffix.lower(), READERS[".csv"])
+    return replace(reader, numbers=numbers) if isinstance(reader, Text | FolderOfFiles) else reader
 
 
 @contextmanager
@@ -109,8 +115,11 @@ def naming_file(path: Path) -> Iterator[None]:
         raise BadRows(f"{path.name} cannot be read as a table: {error}.") from error
 
 
+@dataclass(frozen=True)
 class Text:
     """CSV, TSV and the like, also packed."""
+
+    numbers: Collection[str] = ()
 
     def names(self, path: Path) -> list[str]:
         """What the header says."""
@@ -118,9 +127,9 @@ class Text:
             return text.names
 
     def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
-        """Cells as they are written."""
+        """Cells as they are written, but for numbers."""
         with open_text(path) as text:
-            for rows in text.batches(names, size):
+            for rows in text.batches(names, size, self.numbers):
                 yield Block(rows, text.done, text.total, text.note)
 
     def size_in_memory(self, path: Path) -> int:
@@ -251,8 +260,11 @@ def text_of_cell(cell: object) -> str:
     return str(cell).strip()
 
 
+@dataclass(frozen=True)
 class FolderOfFiles:
     """All tables in a folder, by their names, as one; each has the same columns, in any order."""
+
+    numbers: Collection[str] = ()
 
     def names(self, path: Path) -> list[str]:
         """Those of the first, if the others have them as well."""
@@ -271,7 +283,7 @@ class FolderOfFiles:
         files, done, total = self.files(path), 0, self.size_in_memory(path)
         for file in files:
             share = size_in_memory(file)
-            for block in blocks_in(file, names, size):
+            for block in blocks_in(file, names, size, self.numbers):
                 where = Where(block.first, file.name)
                 yield replace(block, done=done + share * block.done // max(1, block.total), total=total, where=where)
             done += share

@@ -1,8 +1,9 @@
 """A site's table: rows as numbers by the columns that were agreed on, in memory or on the disk."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -10,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldfc._ahead import ahead
 from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadRows
 from goldfc.learning.rows import InMemory, RowSource
 from goldfc.message.columns import Column
 from goldfc.site.digests import count_twins
@@ -65,6 +68,11 @@ class ReadingRules:
         return self.person_column or self.id_column
 
     @property
+    def numbers(self) -> frozenset[str]:
+        """The columns that may be read as numbers."""
+        return frozenset(column.name for column in self.columns if column.kind == "number")
+
+    @property
     def needed(self) -> list[str]:
         """The columns that are read."""
         names = [column.name for column in self.columns]
@@ -81,7 +89,7 @@ class ReadingRules:
 def as_table(rows: pa.RecordBatch, columns: Sequence[Column], **settings: Any) -> Table:
     """A table that is in memory; the settings are those of `open_table`."""
     rules = ReadingRules(tuple(columns), **settings)
-    return read_table(rows.schema.names, lambda _: [Block(rows, 1, 1)], rules, KeptInMemory())
+    return read_table(rows.schema.names, lambda _: (yield Block(rows, 1, 1)), rules, KeptInMemory())
 
 
 @contextmanager
@@ -93,14 +101,24 @@ def open_table(
     With `drop`, rows that miss a value are left out. The `person_column` says whose a row is, or else the `id_column`.
     """
     rules, is_large = ReadingRules(tuple(columns), **settings), size_in_memory(path) > LARGEST_IN_MEMORY
-    store: AbstractContextManager[Store] = Disk(path) if is_large else nullcontext(KeptInMemory())
-    with store as place:
-        yield read_table(column_names(path), lambda names: blocks_in(path, names), rules, place, on_progress)
+    names = column_names(path)
+    with ExitStack() as in_use:
+
+        def read(numbers: Collection[str] = ()) -> Table:
+            store = in_use.enter_context(Disk(path)) if is_large else KeptInMemory()
+            return read_table(names, partial(blocks_in, path, numbers=numbers), rules, store, on_progress)
+
+        try:
+            table = read(rules.numbers)
+        except BadRows:
+            in_use.close()
+            table = read()  # as it is written: it may do, or else it is said what does not
+        yield table
 
 
 def read_table(
     names: Sequence[str],
-    blocks: Callable[[Sequence[str]], Iterable[Block]],
+    blocks: Callable[[Sequence[str]], Generator[Block, None, None]],
     rules: ReadingRules,
     store: "Store",
     on_progress: OnProgress | None = None,
@@ -109,7 +127,7 @@ def read_table(
     check_names(names, [column.name for column in rules.columns], rules.id_column, rules.person_column)
     seen, whose, ids = Seen(rules.columns), list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
     said = list[str]()
-    for block in blocks(rules.needed):
+    for block in ahead(blocks(rules.needed)):
         part = encoded(block.rows, rules.columns, drop=rules.drop, where=block.where)
         whose.append(rules.digests(block, rules.whose, part.missing))
         ids.append(rules.digests(block, rules.id_column if rules.person_column else None, part.missing))
