@@ -25,6 +25,8 @@ PRIVATE_FOLDER = ".goldfc"
 OWNER_ONLY = 0o600
 # A lock that somebody else holds, and a file that cannot be replaced just now, are tried again after so many seconds.
 TRY_AGAIN = 0.02
+# macOS reads less than 2 GiB at a time.
+MOST_AT_ONCE = 2**30
 JUNCTION = 0xA0000003  # what Windows calls a link between folders that anybody may make
 
 # --- what differs between platforms ---
@@ -65,6 +67,12 @@ if sys.platform == "win32":
             os.lseek(handle, offset, os.SEEK_SET)
             return os.read(handle, size)
 
+    def read_into(handle: int, into: memoryview, offset: int) -> int:
+        """As many bytes as have room, or fewer; how many these are."""
+        found = read_at(handle, len(into), offset)
+        into[: len(found)] = found
+        return len(found)
+
     def write_at(handle: int, content: bytes | memoryview, offset: int) -> int:
         """Some bytes to a place in an open file; how many were written."""
         with ONE_AT_A_TIME:
@@ -87,6 +95,10 @@ else:
     PATIENCE = 0.0
     OWN_GROUP: dict[str, Any] = {"start_new_session": True}
     me, read_at, write_at = os.geteuid, os.pread, os.pwrite
+
+    def read_into(handle: int, into: memoryview, offset: int) -> int:
+        """As many bytes as have room, or fewer; how many these are."""
+        return os.preadv(handle, [into[:MOST_AT_ONCE]], offset)
 
     def try_lock(handle: int) -> bool:
         """Hold an open file, unless somebody else does."""
@@ -205,7 +217,7 @@ def is_link(found: os.stat_result) -> bool:
     return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == JUNCTION
 
 
-# --- scratch files: `read_at` and `write_at` go to a place in them ---
+# --- scratch files: `read_at`, `read_into` and `write_at` go to a place in them ---
 
 
 def open_scratch(path: Path) -> int:

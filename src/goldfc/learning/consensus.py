@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
-from sklearn.cluster import KMeans
-from sklearn.utils.extmath import randomized_svd
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.levels import Levels
@@ -81,6 +79,8 @@ def embed(partitions: csr_array, mass: FloatArray, n_clusters: int, rng: np.rand
 
     They are the left singular vectors of D^(-1/2) H, so the co-association itself is never made.
     """
+    from sklearn.utils.extmath import randomized_svd  # noqa: PLC0415 (a site need not wait for it)
+
     degree = partitions @ (partitions.T @ mass)
     scaled = csr_array(partitions * np.sqrt(mass / degree)[:, None])
     n_components = min(n_clusters, *scaled.shape)
@@ -92,6 +92,8 @@ def embed(partitions: csr_array, mass: FloatArray, n_clusters: int, rng: np.rand
 
 def cut(points: FloatArray, mass: FloatArray, n_clusters: int, rng: np.random.Generator) -> IntArray:
     """K-means by mass; labels are numbered 0, 1, ... by first appearance."""
+    from sklearn.cluster import KMeans  # noqa: PLC0415 (as above)
+
     n_clusters = min(n_clusters, len(np.unique(points, axis=0)))
     k_means = KMeans(n_clusters, n_init=K_MEANS_STARTS, random_state=int(rng.integers(2**31)))
     _, first, labels = np.unique(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goldfc._ahead import ahead
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.learning.k_means import learn_centres, nearest, sums_by_label
 from goldfc.learning.micro_clusters import MicroClusters, means_of
@@ -45,7 +46,7 @@ def find_micro_clusters(
     labels = np.zeros(n_rows, dtype=np.int32)
     if count == 1:
         return measured(source, labels, 1)
-    learned, centres = learn_centres((to_unit(rows) for _, rows in blocks_of(source)), n_rows, count, rng)
+    learned, centres = learn_centres(ahead(to_unit(rows) for _, rows in blocks_of(source)), n_rows, count, rng)
     if len(learned) == n_rows:
         return measured(source, learned.astype(np.int32), len(centres))
 

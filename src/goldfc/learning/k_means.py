@@ -251,6 +251,12 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(total)
 
 
+def tiles(rows: FloatArray, columns: FloatArray) -> Iterator[FloatArray]:
+    """The products of some rows with all columns, and so on; of so few that one thread does it."""
+    at_once = max(ROWS_AT_ONCE, ONE_THREAD // columns.size)
+    yield from (rows[first : first + at_once] @ columns for first in range(0, len(rows), at_once))
+
+
 def squares(rows: FloatArray) -> FloatArray:
     """The squared length of every row."""
     return np.asarray(np.einsum("pf,pf->p", rows, rows))

@@ -3,13 +3,14 @@
 Whatever is to be worked out of rows is a collector; `sweep` shows every block once to as many of these as there are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from goldfc._ahead import ahead
 from goldfc._types import FloatArray
 
 # The largest block: so many rows, and so many numbers.
@@ -87,7 +88,7 @@ def as_source(rows: "FloatArray | RowSource") -> RowSource:
     return InMemory(rows) if isinstance(rows, np.ndarray) else rows
 
 
-def blocks_of(source: RowSource, size: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
+def blocks_of(source: RowSource, size: int | None = None) -> Generator[tuple[slice, FloatArray], None, None]:
     """Where every block of rows stands, and the rows."""
     n_rows, n_features = source.shape
     size = size or max(1, min(MOST_ROWS, MOST_NUMBERS // n_features))
@@ -98,7 +99,8 @@ def blocks_of(source: RowSource, size: int | None = None) -> Iterator[tuple[slic
 
 def sweep(source: RowSource, *collectors: Collector) -> None:
     """One pass over the rows for all who collect something; none if nobody does."""
-    for where, rows in blocks_of(source) if collectors else ():
+    blocks = blocks_of(source)
+    for where, rows in (blocks if isinstance(source, InMemory) else ahead(blocks)) if collectors else ():
         for collector in collectors:
             collector.see(where, rows)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, RowLabels
 from goldfc.learning.finding import Found
-from goldfc.learning.k_means import sums_by_label
+from goldfc.learning.k_means import squares, sums_by_label, tiles
 from goldfc.learning.moments import Moments
 from goldfc.learning.rows import Sample
 from goldfc.message.columns import Column
@@ -30,9 +30,9 @@ WARNINGS = ("membership", "near", "dominated", "constant")
 # With fewer people nothing can be measured. Tables are split so often, as far as so many rows in all allow.
 FEWEST_PEOPLE, MOST_SPLITS, ROWS_TO_SPLIT = 12, 40, 10_000
 # Shares of the people that are summarised again, and that are tried beside these; the rest is the attacker's own. She
-# has more others than that: half as many members make up for it.
+# has more others than that: half as many members make up for it. Of more than so many people a sample is split.
 INSIDE, OUTSIDE = 0.5, 0.12
-MANY_PEOPLE = 20_000
+MANY_PEOPLE, PEOPLE_AT_MOST = 20_000, 40_000
 # Rows of each kind that are looked at in a split.
 MOST_LOOKED_AT = 2_000
 # Rows that are looked at for typical distances, and for what is usual in a column.
@@ -202,14 +202,18 @@ class NearestRow:
     def __init__(self, rows: Rows, summary: Summary) -> None:
         self._mean, self._scale = rows.moments.mean, unit_of(rows.moments, "pooled", summary.terms).scale
         self._places = (summary.centroids - self._mean) / self._scale
+        # Of a row x and its square x x, what its squared distance from a place p is but for p p: x x - 2 x p.
+        self._columns = np.vstack([-2.0 * self._places.T, np.ones(len(self._places))])
         self._nearest = np.full(len(self._places), np.inf)
         self._sample = Sample(rows.source, SAMPLE)
 
     def see(self, where: slice, rows: FloatArray) -> None:
         """One more block."""
-        unit = (rows - self._mean) / self._scale
-        apart = (unit**2).sum(axis=1) - 2.0 * (self._places @ unit.T)
-        self._nearest = np.minimum(self._nearest, apart.min(axis=1))
+        unit = np.empty((len(rows), len(self._columns)))
+        np.divide(rows - self._mean, self._scale, out=unit[:, :-1])
+        unit[:, -1] = squares(unit[:, :-1])
+        for few in tiles(unit, self._columns):
+            np.minimum(self._nearest, few.min(axis=0), out=self._nearest)
         self._sample.see(where, rows)
 
     @property
@@ -265,7 +269,10 @@ def membership_of(rows: Rows, again: Again, expected: float | None = None) -> Gu
 
 
 def trials_of(rows: Rows, again: Again, rng: np.random.Generator) -> list[Trial]:
-    """An even number of splits; of many people a single one, and those who are looked at in two halves."""
+    """An even number of splits; of many people a single one, and those who are looked at in two halves.
+
+    Of very many a sample is split. The fewer there are, the more a site tells of each: what is measured is no less.
+    """
     if rows.n_people > MANY_PEOPLE:
         return list(halves_of(rows, split_once(rows, rng), again, rng))
     count = 2 * max(1, min(MOST_SPLITS, ROWS_TO_SPLIT // rows.shape[0]) // 2)
@@ -300,15 +307,16 @@ def split_once(rows: Rows, rng: np.random.Generator) -> Lots:
 
 
 def lots_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """For every person the part she is in: 0 inside, 1 outside, 2 the attacker's own.
+    """For every person the part she is in: 0 inside, 1 outside, 2 the attacker's own, 3 none of these.
 
     Of few people exactly so many; of many by lot, a piece at a time, because there may be more than fit into memory.
     """
     if count > MANY_PEOPLE:
-        part = np.empty(count, dtype=np.uint8)
+        part, up_to = np.empty(count, dtype=np.uint8), np.array([INSIDE, INSIDE + OUTSIDE, 1.0])
+        up_to *= min(1.0, PEOPLE_AT_MOST / count)
         for start in range(0, count, MANY_PEOPLE):
             own = part[start : start + MANY_PEOPLE]
-            own[:] = np.searchsorted((INSIDE, INSIDE + OUTSIDE), rng.random(len(own)), side="right")
+            own[:] = np.searchsorted(up_to, rng.random(len(own)), side="right")
         return part
     first = int(INSIDE * count)
     second = first + max(2, int(OUTSIDE * count))

@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from goldfc._types import FloatArray
+from goldfc._ahead import ahead
+from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.files import open_plain, read_at, write_pieces_durably
 from goldfc.learning.rows import RowSource, blocks_of, sample_of
@@ -47,6 +48,8 @@ ENDS = 3
 SAMPLE, FOUND = 4096, 0.5
 # So many kept rows are read at a time.
 MOST_READ = 2**14
+# So many numbers are mixed at a time: they stay near the processor.
+AT_ONCE = 2**14
 
 Hashes = NDArray[np.uint64]
 
@@ -67,6 +70,14 @@ class Key:
 
 def siphash(numbers: Hashes, key: Key) -> Hashes:
     """SipHash-2-4 (Aumasson and Bernstein, 2012) of every number, as a message of eight bytes."""
+    found, flat = np.empty(numbers.shape, dtype=np.uint64), numbers.reshape(-1)
+    for first in range(0, flat.size, AT_ONCE):
+        found.reshape(-1)[first : first + AT_ONCE] = siphash_of_few(flat[first : first + AT_ONCE], key)
+    return found
+
+
+def siphash_of_few(numbers: Hashes, key: Key) -> Hashes:
+    """The same of so few that they stay near the processor."""
     start = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
     keys = (key.first, key.second, key.first, key.second)
     state = [np.full(numbers.shape, one ^ other, dtype=np.uint64) for one, other in zip(start, keys, strict=True)]
@@ -128,7 +139,9 @@ def ends_tried(rows: RowSource) -> tuple[FloatArray, FloatArray]:
     low, high = np.full((ENDS, n_features), np.inf), np.full((ENDS, n_features), -np.inf)
     for _, block in blocks_of(rows):
         for feature in range(n_features):
-            known = np.concatenate([low[:, feature], high[:, feature], block[:, feature]])
+            own = block[:, feature]
+            further = own[(own < low[-1, feature]) | (own > high[-1, feature])]
+            known = np.concatenate([low[:, feature], high[:, feature], further])
             values = np.unique(known[np.isfinite(known)])
             first, last = values[:ENDS], values[::-1][:ENDS]
             low[: len(first), feature], high[: len(last), feature] = first, last
@@ -136,13 +149,43 @@ def ends_tried(rows: RowSource) -> tuple[FloatArray, FloatArray]:
 
 
 def digest_of_cells(
-    values: FloatArray, low: FloatArray | float, high: FloatArray | float, key: Key
+    values: FloatArray, low: FloatArray | float, high: FloatArray | float, digest: "Key | PartDigests"
 ) -> NDArray[np.uint32]:
     """A digest of where each value lies between the ends of its column."""
     span = np.where(np.greater(high, low), np.subtract(high, low), 1.0)
     with np.errstate(over="ignore"):
-        parts = np.clip(np.rint((values - low) / span * PARTS), -FURTHEST, FURTHEST)
-    return (siphash(parts.astype(np.int64).view(np.uint64), key) >> np.uint64(32)).astype(np.uint32)
+        parts = np.subtract(values, low)
+        parts /= span
+        parts *= PARTS
+        np.clip(np.rint(parts, out=parts), -FURTHEST, FURTHEST, out=parts)
+    whole = parts.astype(np.int64)
+    return digest(whole) if isinstance(digest, PartDigests) else digest_of_parts(whole, digest)
+
+
+def digest_of_parts(parts: IntArray, key: Key) -> NDArray[np.uint32]:
+    """The upper half of what SipHash makes of them."""
+    return (siphash(parts.view(np.uint64), key) >> np.uint64(32)).astype(np.uint32)
+
+
+class PartDigests:
+    """The same for many values: between the ends there are a million and one places, each worked out once."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self._known = digest_of_parts(np.arange(int(PARTS) + 1), key)
+
+    def __call__(self, parts: IntArray) -> NDArray[np.uint32]:
+        """Looked up, or worked out where values lie beyond the ends."""
+        found = self._known.take(parts, mode="clip")
+        beyond = (parts < 0) | (parts > PARTS)
+        if beyond.any():
+            found[beyond] = digest_of_parts(parts[beyond], self._key)
+        return found
+
+    @classmethod
+    def for_many(cls, key: Key, count: int) -> "Key | PartDigests":
+        """What digests so many values soonest."""
+        return cls(key) if count > PARTS else key
 
 
 def key_of_rows(cells: NDArray[np.uint32] | Hashes) -> Hashes:
@@ -155,9 +198,16 @@ def count_twins(rows: RowSource) -> int:
     """How many rows are the same as an earlier one."""
     found = np.empty(rows.shape[0], dtype=np.uint64)
     for where, block in blocks_of(rows):
-        found[where] = key_of_rows(mixed((block + 0.0).view(np.uint64)))
+        found[where] = key_of_numbers(block)
     found.sort()
     return int((found[1:] == found[:-1]).sum())
+
+
+def key_of_numbers(rows: FloatArray) -> Hashes:
+    """One number for every row, by its values."""
+    step = max(1, AT_ONCE // rows.shape[1])
+    few = (rows[first : first + step] for first in range(0, len(rows), step))
+    return np.concatenate([key_of_rows(mixed((some + 0.0).view(np.uint64))) for some in few])
 
 
 def mixed(numbers: Hashes) -> Hashes:
@@ -267,10 +317,10 @@ def keys_kept(kept: Kept, matches: Sequence[Match]) -> Hashes:
 
 def keys_now(now: Looked, matches: Sequence[Match], key: Key) -> Hashes:
     """One number for every row, measured as the kept ones were."""
-    chosen = [match.now for match in matches]
+    chosen, digest = [match.now for match in matches], PartDigests.for_many(key, len(now) * len(matches))
     low, high = np.array([[match.low, match.high] for match in matches]).T
     found = [
-        key_of_rows(digest_of_cells(np.ascontiguousarray(block[:, chosen]), low, high, key))
+        key_of_rows(digest_of_cells(np.ascontiguousarray(block[:, chosen]), low, high, digest))
         for _, block in blocks_of(now.rows.source)
     ]
     return np.concatenate(found)
@@ -349,7 +399,8 @@ def shares_found(kept: Kept, wanted: dict[int, NDArray[np.uint32]]) -> dict[int,
 def write_kept(path: Path, table: Looked, secret: bytes, facts: dict[str, Any]) -> None:
     """As a file of safetensors, piece by piece."""
     n_rows, n_features = table.rows.shape
-    low, high, key = table.rows.low, table.rows.high, Key.of(secret, b"cells")
+    low, high = table.rows.low, table.rows.high
+    digest = PartDigests.for_many(Key.of(secret, b"cells"), n_rows * n_features)
     told = {**facts, "names": list(table.names), "low": low.tolist(), "high": high.tolist()}
     size = 4 * n_rows * n_features
     header: dict[str, Any] = {
@@ -362,7 +413,7 @@ def write_kept(path: Path, table: Looked, secret: bytes, facts: dict[str, Any]) 
         header["people"] = {"dtype": "U64", "shape": [n_rows], "data_offsets": [size, size + 8 * n_rows]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    cells = (digest_of_cells(block, low, high, key).data for _, block in blocks_of(table.rows.source))
+    cells = ahead(digest_of_cells(block, low, high, digest).data for _, block in blocks_of(table.rows.source))
     head = (len(text).to_bytes(8, "little"), text)
     write_pieces_durably(path, chain(head, cells, (people.data,)), private=True)
 

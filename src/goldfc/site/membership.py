@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_curve
+from scipy.special import expit, ndtri
 
 from goldfc._types import FloatArray, IntArray
+from goldfc.learning.k_means import ONE_THREAD, ROWS_AT_ONCE
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.mixture import squares_between
 from goldfc.message.summary import Summary
@@ -25,10 +23,13 @@ from goldfc.message.summary import Summary
 NEIGHBOURS = 10
 # At most so many others may be taken for members.
 FALSE_ALARMS = 0.01
-# Rows that are compared with all others at once.
-AT_ONCE = 500
+# Rows that are compared with all others at once: few, so that what is compared stays near the processor.
+AT_ONCE = 100
 # Rows that classifiers are trained on.
 TRAINED_ON = 20_000
+# How strongly their weights are held to zero; steps and halves of steps to find these, until so little is gained.
+HELD_TO_ZERO = 10.0
+MOST_STEPS, PARTS_OF_STEP, SETTLED = 30, 0.5 ** np.arange(5), 1e-6
 # Quantiles that statistics are made normal by, and what is as good as the first or the last of these.
 MOST_QUANTILES, AT_THE_END = 100, 1e-7
 TINY = 1e-12
@@ -68,12 +69,37 @@ def statistics_of(trials: Sequence[Trial]) -> FloatArray:
 
 
 def train(trials: Sequence[Trial]) -> Classifier:
-    """All statistics in one, by logistic regression."""
+    """All statistics in one, by logistic regression: the higher what comes out, the likelier a member."""
     X, y = statistics_of(trials), np.concatenate([one.member for one in trials])
     step = -(-len(X) // TRAINED_ON)
     to_normal = Normal.of(X[::step])
-    model = LogisticRegression(C=0.1, max_iter=500).fit(to_normal(X[::step]), y[::step])
-    return lambda statistics: np.asarray(model.predict_proba(to_normal(statistics))[:, 1])
+    weights = logistic_regression(to_normal(X[::step]), y[::step])
+    return lambda statistics: np.asarray(to_normal(statistics) @ weights)
+
+
+def logistic_regression(X: FloatArray, y: IntArray) -> FloatArray:
+    """Weights of the features, held to zero; that of the constant beside them is left out, since it orders nothing.
+
+    Newton's steps, each halved until it gains: scikit-learn gets as far in more of them, and takes longer to load.
+    """
+    X, signs = np.column_stack([X, np.ones(len(X))]), 2.0 * y - 1.0
+    held = np.append(np.full(X.shape[1] - 1, HELD_TO_ZERO), 0.0)
+
+    def loss(weights: FloatArray) -> float:
+        return float(np.logaddexp(0.0, -signs * (X @ weights)).sum() + 0.5 * held @ weights**2)
+
+    weights = np.zeros(X.shape[1])
+    for _ in range(MOST_STEPS):
+        chance = expit(X @ weights)
+        slope = X.T @ (chance - y) + held * weights
+        # Not by @, whose last digits may depend on the number of threads.
+        curvature = np.einsum("ni,nj->ij", X * (chance * (1.0 - chance))[:, None], X) + np.diag(held)
+        step = np.linalg.solve(curvature, slope)
+        nearer = min((weights - part * step for part in PARTS_OF_STEP), key=loss)
+        if loss(nearer) > loss(weights) - SETTLED:
+            break
+        weights = nearer
+    return weights[:-1]
 
 
 @dataclass(frozen=True)
@@ -105,15 +131,23 @@ class Normal:
 def areas(trial: Trial) -> FloatArray:
     """The AUC of every statistic: how often a member has more of it than another, ties counting half."""
     members, others = int(trial.member.sum()), int((1 - trial.member).sum())
-    ranks = rankdata(trial.statistics, axis=0)[trial.member == 1].sum(axis=0)
+    ranks = np.array([ranks_of(column)[trial.member == 1].sum() for column in trial.statistics.T])
     return np.asarray((ranks - members * (members + 1) / 2.0) / (members * others))
+
+
+def ranks_of(values: FloatArray) -> FloatArray:
+    """From 1 on; those that are equal share the mean of theirs."""
+    _, number, count = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((count.cumsum() - 0.5 * (count - 1))[number])
 
 
 def guess_of(score: FloatArray, member: IntArray) -> Guess:
     """How well a score tells members from others."""
-    false, true, _ = roc_curve(member, score)
     area = float(areas(Trial(score[:, None], member))[0])
-    return Guess(area, float(true[false <= FALSE_ALARMS].max()))
+    alarms = np.sort(score[member == 0])[::-1]
+    # As many alarms as may be false are raised, and no more: whoever has the score of the next is taken for none.
+    allowed = int(FALSE_ALARMS * len(alarms) + 1e-9)
+    return Guess(area, float((score[member == 1] > alarms[allowed]).mean()))
 
 
 @dataclass(frozen=True)
@@ -228,18 +262,39 @@ class Metric:
     @classmethod
     def of(cls, weight: FloatArray, *points: FloatArray) -> "Metric":
         """With centroids, where other rows put them, and these other rows."""
-        return cls(weight, *(weighted(some, weight) for some in points))
+        return cls(weight, *(opposite(weighted(some, weight)) for some in points))
 
     def nearness(self, unit: FloatArray) -> list[FloatArray]:
         """To the nearest micro-centroid; against the next, against where others put it, and against other rows."""
         rows = weighted(unit, self.weight)
-        apart = squares_between(rows, self.centroids)
-        second, third = min(1, apart.shape[1] - 1), min(2, len(self.others) - 1)
-        order = np.partition(apart, second, axis=1)
-        expected = squares_between(rows, self.local).min(axis=1)
-        near = np.partition(squares_between(rows, self.others), third, axis=1)[:, third]
-        nearest = order[:, 0]
-        return [-nearest, order[:, second] - nearest, expected - nearest, -nearest / np.maximum(near, TINY)]
+        own = np.column_stack([rows, np.einsum("ij,ij->i", rows, rows), np.ones(len(rows))])
+        nearest, next_one = smallest(products(own, self.centroids), 2)
+        expected, near = smallest(products(own, self.local), 1)[0], smallest(products(own, self.others), 3)[-1]
+        return [-nearest, next_one - nearest, expected - nearest, -nearest / np.maximum(near, TINY)]
+
+
+def opposite(points: FloatArray) -> FloatArray:
+    """What rows x, their squares x x and a one are multiplied with for squared distances: x x - 2 x c + c c."""
+    return np.vstack([-2.0 * points.T, np.ones(len(points)), np.einsum("ij,ij->i", points, points)])
+
+
+def products(rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Of every row with every column; of so few at a time that one thread does it."""
+    found = np.empty((len(rows), columns.shape[1]))
+    at_once = max(ROWS_AT_ONCE, ONE_THREAD // rows.size)
+    for first in range(0, columns.shape[1], at_once):
+        np.matmul(rows, columns[:, first : first + at_once], out=found[:, first : first + at_once])
+    return found
+
+
+def smallest(squares: FloatArray, count: int) -> list[FloatArray]:
+    """Of every row the smallest, the next, and so on, none below 0; the last again if there are no more. In place."""
+    found, every = list[FloatArray](), np.arange(len(squares))
+    for _ in range(min(count, squares.shape[1])):
+        place = squares.argmin(axis=1)
+        found.append(np.maximum(squares[every, place], 0.0))
+        squares[every, place] = np.inf
+    return found + found[-1:] * (count - len(found))
 
 
 def weighted(rows: FloatArray, weight: FloatArray) -> FloatArray:

@@ -432,11 +432,20 @@ class SameAsRows:
     def __init__(self, points: FloatArray, grid: FloatArray) -> None:
         # Every grid has few digits, so all of them lie on one that is as fine as this.
         self._fine = 10.0 ** (np.floor(np.log10(grid.min(axis=0))) - DIGITS)
-        self._wanted = keys_of(np.rint(points / self._fine))
+        wanted = np.rint(points / self._fine)
+        self._wanted = keys_of(wanted)
+        # Of every feature the values that are looked for; first of those that tell most apart.
+        values = [np.unique(column) for column in wanted.T]
+        self._values = {number: values[number] for number in sorted(range(len(values)), key=lambda n: -len(values[n]))}
         self.found = np.zeros(len(points), dtype=bool)
 
     def see(self, where: slice, rows: FloatArray) -> None:  # noqa: ARG002
         """One more block."""
+        for number, values in self._values.items():
+            own = np.rint(rows[:, number] / self._fine[number])
+            rows = rows[values[np.minimum(np.searchsorted(values, own), len(values) - 1)] == own]
+            if not len(rows):
+                return
         known = set(keys_of(np.rint(rows / self._fine)))
         self.found |= [key in known for key in self._wanted]
 

@@ -11,7 +11,6 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
 from goldfc.learning.moments import LARGEST_VALUE, Moments, pool_moments
 from goldfc.learning.rows import (
-    MOST_NUMBERS,
     Chosen,
     Collector,
     InMemory,
@@ -24,6 +23,8 @@ from goldfc.learning.rows import (
 
 # Rows that directions and the smallest differences of values are told by.
 SAMPLE = 1_000
+# So many numbers are kept in memory when some of the rows are chosen.
+MOST_NUMBERS = 8_000_000
 
 
 @dataclass(frozen=True)

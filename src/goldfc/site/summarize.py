@@ -35,6 +35,8 @@ from goldfc.site.privacy import (
 from goldfc.site.rows import Rows, checked
 
 NO_RULES = Rules()
+# A shadow site of a small part of the people has at least so many micro-clusters.
+SEVERAL = 20
 
 
 def summarize(
@@ -112,9 +114,19 @@ def alike(rows: Rows, told: Told) -> Summary:
         allowed = one_mean(task, rows.n_people, allowed.coarseness)
     elif task.smallest > 1:
         # At least two micro-clusters, as there were before.
-        smallest, rows_each = max(2, min(task.smallest, rows.n_people // 4)), min(task.rows_each, rows.n_people // 2)
-        allowed = replace(allowed, task=task.with_smallest(smallest, rows_each))
+        smallest, rows_each = max(2, min(task.smallest, rows.n_people // 4)), max(task.rows_each, as_large(rows, told))
+        allowed = replace(allowed, task=task.with_smallest(smallest, min(rows_each, rows.n_people // 2)))
     return tell_as(rows, told.summary.site, allowed, told.rules).summary
+
+
+def as_large(rows: Rows, told: Told) -> int:
+    """Of a small part of the people, so many for a micro-cluster that it tells no less of each than half of them would.
+
+    Half as many as in the micro-clusters of that half, to be sure, and no more than leave several micro-clusters.
+    """
+    if 4 * rows.n_people > told.rows.n_people:
+        return 1
+    return min(told.rows.n_people // (4 * len(told.summary.centroids)), rows.n_people // SEVERAL)
 
 
 def tell_as(rows: Rows, site: str, allowed: Allowed, rules: Rules, found: Found | None = None) -> Told:

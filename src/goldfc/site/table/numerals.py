@@ -157,10 +157,17 @@ def has_numbers(kind: pa.DataType) -> bool:
 def as_floats(values: pa.Array) -> FloatArray | None:
     """Values as Arrow casts them, which is soon done and rounds correctly; nothing if it cannot."""
     try:
-        floats: FloatArray = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        floats = values.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    return floats
+    return in_numpy(floats.fill_null(math.nan) if floats.null_count else floats)
+
+
+def in_numpy(numbers: pa.Array) -> NDArray[Any]:
+    """Numbers without gaps as they lie in memory: Arrow's own way there would load pandas."""
+    kind = numbers.type.to_pandas_dtype()
+    buffer = numbers.buffers()[1]
+    return np.frombuffer(buffer, kind)[numbers.offset :][: len(numbers)] if len(numbers) else np.empty(0, kind)
 
 
 # --- values of any kind ---
@@ -173,7 +180,7 @@ def by_value(of: Callable[[Any], Any], values: pa.Array, kind: type) -> NDArray[
     except pa.ArrowNotImplementedError:  # Parquet may hold lists, which cannot be looked up
         return np.array([of(value) for value in values.to_pylist()], dtype=kind)
     found: NDArray[Any] = np.array([of(value) for value in known.dictionary.to_pylist()], dtype=kind)
-    return np.asarray(found[known.indices.to_numpy(zero_copy_only=False)])
+    return np.asarray(found[in_numpy(known.indices)])
 
 
 def distinct(values: pa.Array) -> list[Any]:

@@ -1,7 +1,7 @@
 """Tables in files, some rows at a time, as Arrow has them: read by pyarrow, and workbooks by calamine."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +50,7 @@ class Block:
 class Reader(Protocol):
     """What reads a file format, by the form of the site that wrote it."""
 
-    def __init__(self, form: Form) -> None: ...
+    def __init__(self, form: Form, numbers: Collection[str]) -> None: ...
 
     def names(self, path: Path) -> list[str]:
         """What the columns of a file are called."""
@@ -82,12 +82,15 @@ def column_names(path: Path, form: Form = AS_USUAL) -> list[str]:
 
 
 def blocks_in(
-    path: Path, names: Sequence[str], size: int | None = None, form: Form = AS_USUAL
-) -> Iterator[Block]:
-    """The named columns of a file, all rows in their order, some at a time."""
+    path: Path, names: Sequence[str], size: int | None = None, form: Form = AS_USUAL, numbers: Collection[str] = ()
+) -> Generator[Block, None, None]:
+    """The named columns of a file, all rows in their order, some at a time.
+
+    Where all is text, `numbers` come as numbers: soon, and if one cell is none, the whole file is refused.
+    """
     first = 0
     with naming_file(path):
-        for block in reader_of(path, form).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
+        for block in reader_of(path, form, numbers).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
             yield replace(block, first=first, where=block.where if block.where.file else Where(first))
             first += block.rows.num_rows
 
@@ -98,9 +101,9 @@ def size_in_memory(path: Path, form: Form = AS_USUAL) -> int:
         return reader_of(path, form).size_in_memory(path)
 
 
-def reader_of(path: Path, form: Form) -> Reader:
+def reader_of(path: Path, form: Form, numbers: Collection[str] = ()) -> Reader:
     """What reads a file, by its suffix; text, if nobody knows it."""
-    return (FolderOfFiles if path.is_dir() else READERS.get(path.suffix.lower(), Text))(form)
+    return (FolderOfFiles if path.is_dir() else READERS.get(path.suffix.lower(), Text))(form, numbers)
 
 
 @contextmanager
@@ -116,9 +119,10 @@ def naming_file(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Format:
-    """A file format."""
+    """A file format, by the form of the site that wrote it."""
 
     form: Form = AS_USUAL
+    numbers: Collection[str] = ()  # of text: columns that come as numbers
 
 
 class Text(Format):
@@ -130,9 +134,9 @@ class Text(Format):
             return text.names
 
     def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
-        """Cells as they are written."""
+        """Cells as they are written, but for numbers."""
         with open_text(path, self.form.encoding) as text:
-            for rows in text.batches(names, size):
+            for rows in text.batches(names, size, self.numbers):
                 yield Block(rows, text.done, text.total, text.note)
 
     def size_in_memory(self, path: Path) -> int:
@@ -285,7 +289,7 @@ class FolderOfFiles(Format):
         files, done, total = self.files(path), 0, self.size_in_memory(path)
         for file in files:
             share = size_in_memory(file, self.form)
-            for block in blocks_in(file, names, size, self.form):
+            for block in blocks_in(file, names, size, self.form, self.numbers):
                 where = Where(block.first, file.name)
                 yield replace(block, done=done + share * block.done // max(1, block.total), total=total, where=where)
             done += share

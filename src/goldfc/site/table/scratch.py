@@ -6,6 +6,7 @@ import secrets
 import shutil
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,7 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadSettings
-from goldfc.files import PRIVATE_FOLDER, open_scratch, private_folder, read_at, write_at
-
-# What is read at once, and copied to where it belongs.
-MOST_AT_ONCE = 2**20
+from goldfc.files import PRIVATE_FOLDER, open_scratch, private_folder, read_into, write_at
 
 # Rows that are no more than so many rows apart are read together, and at most so many of them.
 NEAR, MOST_AT_ONCE = 4, 1_000
@@ -109,18 +107,27 @@ class OnDisk:
 
     def take(self, places: NDArray[np.integer]) -> FloatArray:
         """Rows at ascending places; those between two of them are read only where these are neighbours, or nearly."""
-        breaks = (np.diff(places) > NEAR) | (np.arange(1, len(places)) % MOST_AT_ONCE == 0)
-        runs = np.split(places, np.flatnonzero(breaks) + 1) if len(places) else []
-        parts = [self.read(int(run[0]), int(run[-1]) + 1)[run - run[0]] for run in runs]
-        return np.concatenate([np.empty((0, self.n_features)), *parts])
+        found, breaks = np.empty((len(places), self.n_features)), np.flatnonzero(np.diff(places) > NEAR) + 1
+        for start, stop in pairwise([0, *breaks.tolist(), len(places)]):
+            for first in range(start, stop, MOST_AT_ONCE):
+                last = min(first + MOST_AT_ONCE, stop)
+                self.take_near(places[first:last], found[first:last])
+        return found
+
+    def take_near(self, places: NDArray[np.integer], found: FloatArray) -> None:
+        """The same of places that are neighbours, or nearly."""
+        start, stop = int(places[0]), int(places[-1]) + 1
+        if stop - start == len(places):
+            fill(self.scratch.handle, found, start * 8 * self.n_features)
+        else:
+            found[:] = self.read(start, stop)[places - start]
 
 
 def fill(handle: int, found: NDArray[np.generic], offset: int) -> None:
     """Read an array from a place in a file."""
     rest = found.reshape(-1).view(np.uint8).data
     while rest:
-        got = read_at(handle, min(len(rest), MOST_AT_ONCE), offset)
-        if not got:
+        count = read_into(handle, rest, offset)
+        if not count:
             raise OSError(errno.EIO, "A file became shorter while it was read")
-        rest[: len(got)] = got
-        rest, offset = rest[len(got) :], offset + len(got)
+        rest, offset = rest[count:], offset + count

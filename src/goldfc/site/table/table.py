@@ -1,8 +1,9 @@
 """A site's table: rows as numbers by the columns that were agreed on, in memory or on the disk."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
@@ -10,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldfc._ahead import ahead
 from goldfc._types import FloatArray, IntArray
+from goldfc.errors import BadRows
 from goldfc.learning.rows import InMemory, RowSource
 from goldfc.message.columns import Column
 from goldfc.site.digests import count_twins
@@ -41,6 +44,8 @@ MARKS_AT_ONCE = 2**16
 
 # What a table is refused for: values and columns, columns alone, nothing.
 Refused = Literal["values", "columns", "nothing"]
+# The blocks of a table, with the columns that are named.
+Blocks = Callable[[Sequence[str]], Generator[Block, None, None]]
 # Called with how much of the file is read, and how much there is.
 OnProgress = Callable[[int, int], None]
 
@@ -95,6 +100,15 @@ class ReadingRules:
         """The column that says whose a row is: the id column does if there is none."""
         return self.person_column or self.id_column
 
+    def numbers_in(self, there: Sequence[str]) -> frozenset[str]:
+        """The columns of a file that may be read as numbers at once."""
+        if {"decimal", "thousands"} & self.form.model_fields_set:
+            return frozenset()
+        names = [
+            column.name for column in self.columns if column.kind == "number" and not self.form.of(column.name).dates
+        ]
+        return frozenset(called(there, names, self.form).values())
+
     @property
     def needed(self) -> list[str]:
         """The columns that are read, by their agreed names."""
@@ -143,7 +157,11 @@ class ReadingRules:
 def as_table(rows: pa.RecordBatch, columns: Sequence[Column], **settings: Any) -> Table:
     """A table that is in memory; the settings are those of `open_table`."""
     rules = ReadingRules(tuple(columns), **settings)
-    return read_table(rows.schema.names, lambda names: [Block(rows.select(names), 1, 1)], rules, KeptInMemory())
+
+    def blocks(names: Sequence[str]) -> Generator[Block, None, None]:
+        yield Block(rows.select(names), 1, 1)
+
+    return read_table(rows.schema.names, blocks, rules, KeptInMemory())
 
 
 @contextmanager
@@ -157,15 +175,25 @@ def open_table(
     """
     rules = ReadingRules(tuple(columns), **{"form": read_form(path), **settings})
     is_large = size_in_memory(path, rules.form) > LARGEST_IN_MEMORY
-    store: AbstractContextManager[Store] = Disk(path) if is_large else nullcontext(KeptInMemory())
-    with store as place:
-        names = column_names(path, rules.form)
-        yield read_table(names, lambda own: blocks_in(path, own, form=rules.form), rules, place, on_progress)
+    names = column_names(path, rules.form)
+    with ExitStack() as in_use:
+
+        def read(numbers: Collection[str] = ()) -> Table:
+            store = in_use.enter_context(Disk(path)) if is_large else KeptInMemory()
+            blocks = partial(blocks_in, path, form=rules.form, numbers=numbers)
+            return read_table(names, blocks, rules, store, on_progress)
+
+        try:
+            table = read(rules.numbers_in(names))
+        except BadRows:
+            in_use.close()
+            table = read()  # as it is written: it may do, or else it is said what does not
+        yield table
 
 
 def read_table(
     names: Sequence[str],
-    blocks: Callable[[Sequence[str]], Iterable[Block]],
+    blocks: Blocks,
     rules: ReadingRules,
     store: "Store",
     on_progress: OnProgress | None = None,
@@ -208,21 +236,17 @@ def read_table(
     )
 
 
-def encoded_blocks(
-    blocks: Callable[[Sequence[str]], Iterable[Block]], called: Mapping[str, str], rules: ReadingRules
-) -> Iterator[tuple[Block, Encoded]]:
+def encoded_blocks(blocks: Blocks, called: Mapping[str, str], rules: ReadingRules) -> Iterator[tuple[Block, Encoded]]:
     """All blocks, with columns by their agreed names, and as numbers; of every file the first rows show its style."""
     file, style = None, PLAIN
-    for block in blocks(list(called.values())):
+    for block in ahead(blocks(list(called.values()))):
         rows = pa.record_batch([block.rows.column(own) for own in called.values()], names=list(called))
         if block.where.file != file:
             file, style = block.where.file, rules.style_in(rows)
         yield replace(block, rows=rows), encoded(rows, rules.columns, rules.form, style)
 
 
-def ids_in(
-    blocks: Callable[[Sequence[str]], Iterable[Block]], called: Mapping[str, str], rules: ReadingRules
-) -> Iterator[tuple[str, ...]]:
+def ids_in(blocks: Blocks, called: Mapping[str, str], rules: ReadingRules) -> Iterator[tuple[str, ...]]:
     """What tells rows apart, block by block."""
     name = called[rules.id_column or rules.columns[0].name]
     for block in blocks([name]):

@@ -2,8 +2,9 @@
 
 import codecs
 import csv
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader, RawIOBase, StringIO, TextIOWrapper
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from goldfc.errors import BadRows
@@ -21,6 +23,8 @@ PACKED = (".gz", ".zst", ".bz2", ".lz4", ".zip")
 MAGIC = {b"\x1f\x8b": "gzip", b"(\xb5/\xfd": "zstd", b"BZh": "bz2", b"\x04\x22M\x18": "lz4", b"PK\x03\x04": "zip"}
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 SEPARATORS = (",", ";", "\t", "|")
+# What stands for nothing in a column of numbers; where it is written in another way, the column is looked at as text.
+NOTHING = ("", "NA", "na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "Null", "None", "none", "?")
 # So many bytes are decoded at a time.
 CHUNK = 2**20
 
@@ -119,9 +123,10 @@ class TextTable:
             return ""
         return f"{self.path.name} is not written in UTF-8; it is read as cp1252 (Windows, Western Europe)."
 
-    def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Cells as they are written."""
+    def batches(self, names: Sequence[str], size: int, numbers: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Cells as they are written, but for `numbers`."""
         single = len(self.names) == 1
+        kinds = {name: pa.float64() if name in numbers and not single else pa.string() for name in self.names}
         try:
             reader = arrow_csv.open_csv(
                 BufferedReader(self.lines, CHUNK),
@@ -132,7 +137,8 @@ class TextTable:
                 ),
                 arrow_csv.ConvertOptions(
                     check_utf8=False,
-                    column_types=dict.fromkeys(self.names, pa.string()),
+                    column_types=kinds,
+                    null_values=NOTHING,
                     strings_can_be_null=False,
                     include_columns=names,
                 ),
@@ -142,13 +148,22 @@ class TextTable:
                 if self.lines.strays and not looked:
                     check_lines(self.path, self.lines.said)
                     looked = True
+                refuse_other_than_numbers(rows)
                 yield rows
         except pa.ArrowInvalid as error:
-            check_lines(self.path, self.lines.said)
+            if not numbers:
+                check_lines(self.path, self.lines.said)
             raise BadRows(f"{self.path.name} cannot be read as a table: {error}.") from error
         if self.lines.quotes % 2 and not looked:
             # The last value may have swallowed lines.
             check_lines(self.path, self.lines.said)
+
+
+def refuse_other_than_numbers(rows: pa.RecordBatch) -> None:
+    """A cell such as -nan is no number, though it can be read as if it were."""
+    for column in rows.columns:
+        if pa.types.is_floating(column.type) and math.isnan(pc.sum(column).as_py() or 0.0):
+            raise pa.ArrowInvalid("there is a cell that is no number")
 
 
 def without_last_blanks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
