@@ -61,7 +61,7 @@ def test_three_tables_become_three_label_files_in_eight_commands(here: Path) -> 
         )
         assert code == 0
         lines = (here / name / "labels.csv").read_text(encoding="utf-8").splitlines()
-        assert lines[0] == "id,cluster,certainty,far"
+        assert lines[0] == "id,cluster,certainty,far,reason,model"
         assert len(lines) == 121
         assert re.fullmatch(rf"{name}0,[012],[01]\.\d\d\d,no", lines[1])
 
@@ -343,7 +343,7 @@ def test_the_agreed_id_column_need_not_be_named_again(here: Path) -> None:
         assert run("summarize", f"{name}/{name}.csv", "-o", f"{name}.summary")[0] == 0
     assert run("fuse", "a.summary", "b.summary", "c.summary", "-k", "3", "-o", "global.model")[0] == 0
     assert run("label", "a/a.csv", "--model", "global.model", "-o", "labels.csv")[0] == 0
-    assert (here / "labels.csv").read_text(encoding="utf-8").startswith("id,cluster,certainty,far\na0,")
+    assert (here / "labels.csv").read_text(encoding="utf-8").startswith("id,cluster,certainty,far,reason,model\na0,")
     code, output = run("summarize", "a/a.csv", "-o", "again.summary")
     assert code == 0
     assert "The same rows were summarised as site 'a' before; hand over one of the two messages." in output

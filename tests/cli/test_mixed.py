@@ -61,7 +61,7 @@ def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, IntArray
 
 def labels_in(file: Path) -> tuple[IntArray, FloatArray, list[str]]:
     cells = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines()[1:]]
-    _, cluster, certainty, far = zip(*cells, strict=True)
+    _, cluster, certainty, far, _, _ = zip(*cells, strict=True)
     return np.array(cluster, dtype=np.int64), np.array(certainty, dtype=np.float64), list(far)
 
 

@@ -93,11 +93,11 @@ def test_rows_get_the_label_that_the_model_gives_them_wherever_they_stand(tmp_pa
 def test_labels_are_the_same_with_and_without_what_a_site_keeps(tmp_path: Path) -> None:
     what = agreement()
     model, data = model_from(tmp_path, what), tmp_path / "east" / "data.csv"
-    with_it = lines_text(next(labels_of(table_of(data, what), model)))
+    with_it = lines_text(next(labels_of(table_of(data, what), model)), "m")
     shutil.rmtree(tmp_path / "east" / ".goldfc")
-    assert lines_text(next(labels_of(table_of(data, what), model))) == with_it
+    assert lines_text(next(labels_of(table_of(data, what), model)), "m") == with_it
     elsewhere = site(tmp_path / "elsewhere", 0)
-    assert lines_text(next(labels_of(table_of(elsewhere, what), model))) == with_it
+    assert lines_text(next(labels_of(table_of(elsewhere, what), model)), "m") == with_it
 
 
 def test_a_row_has_one_label_whoever_holds_it(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_row_has_one_label_whoever_holds_it(tmp_path: Path) -> None:
     model, data = model_from(tmp_path, what), site(tmp_path / "elsewhere", 1)
     labels = next(labels_of(table_of(data, what), model))
     own = next(labels_of(table_of(tmp_path / "north" / "data.csv", what), model))
-    assert lines_text(labels) == lines_text(own)
+    assert lines_text(labels, "m") == lines_text(own, "m")
 
 
 def test_rows_with_missing_values_get_no_cluster(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_rows_with_missing_values_get_no_cluster(tmp_path: Path) -> None:
     labels = next(labels_of(as_table(read_all(data), what.columns, drop=True), model))
     assert np.flatnonzero(labels.cluster == -1).tolist() == np.flatnonzero(np.isnan(labels.certainty)).tolist() == [2]
     assert not labels.far[2]
-    assert lines_text(labels).splitlines()[2] == "3,,,"
+    assert lines_text(labels, "m").splitlines()[2] == "3,,,,no value in 'age',m"
     np.testing.assert_array_equal(np.delete(labels.cluster, 2), label(rows_of(0), model)[0])
 
 

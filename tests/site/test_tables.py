@@ -20,7 +20,7 @@ from goldfc.message.columns import Column
 from goldfc.message.wire import decode
 from goldfc.site.init import guess_columns
 from goldfc.site.table import readers
-from goldfc.site.table.readers import READERS, Block, read_all
+from goldfc.site.table.readers import READERS, Block, Format, read_all
 from goldfc.site.table.table import Table, as_table, open_table
 from sites import agreement, rows_in, rows_of, write_agreement
 
@@ -37,7 +37,7 @@ def file_with(tmp_path: Path, text: str, name: str = "data.csv") -> Path:
 
 
 def kept_in(table: Table) -> list[int]:
-    return np.flatnonzero(table.missing[:] == 0).tolist()
+    return np.flatnonzero(table.left_out[:] == 0).tolist()
 
 
 def test_numbers_yes_and_no_and_categories_are_encoded_the_same_way_everywhere(tmp_path: Path) -> None:
@@ -74,8 +74,14 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
             PLAIN.replace("50.5", "old"),
             r"Column 'age', row 2 below the header holds 'old', which is not a number; make the column",
         ),
-        (PLAIN.replace("50.5", '"50,5"'), r"row 2 .* holds '50,5', .* write decimals with a point"),
-        (PLAIN.replace("50.5", '"1,050"'), r"row 2 .* holds '1,050', .* without thousands separators"),
+        (
+            PLAIN.replace("50.5", '"50,5"').replace("40", "40.25"),
+            r"row 2 .* holds '50,5', which is written otherwise than the other numbers, .*; write all numbers alike",
+        ),
+        (
+            PLAIN.replace("50.5", '"1,050"'),
+            r"row 2 .* holds '1,050', which may mean 1.050 or 1050; say in site.toml which \(decimal = \",\" or",
+        ),
         (
             PLAIN.replace("50.5", "inf"),
             r"Column 'age', row 2 .* holds 'inf', which is too large or endless; correct it",
@@ -87,7 +93,7 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
             PLAIN.replace(",B", ",C"),
             r"Column 'ward', row 2 .* holds 'C', which is none of the agreed categories \(A, B, \?\)",
         ),
-        (PLAIN.replace("age", "Age"), r"There is no column 'age'; the file has 'id', 'Age', 'smoker', 'ward'"),
+        (PLAIN.replace("age", "Alter"), r"There is no column 'age'; the file has 'id', 'Alter', 'smoker', 'ward'"),
         (PLAIN.replace("smoker", "age"), r"data.csv has two columns called 'age'"),
         (PLAIN.replace("y,50.5", "y,50.5,7"), r"data.csv, line 3: there are 5 values, but 4 columns"),
         (PLAIN.replace("y,", '"y"x,'), r"data.csv cannot be read as a table"),
@@ -272,7 +278,7 @@ def test_whole_numbers_of_a_workbook_are_whole(tmp_path: Path) -> None:
         (
             "a.xlsx",
             lambda path: workbook(path, one=ROWS, two=ROWS),
-            r"a.xlsx has 2 sheets with rows \('one', 'two'\); keep the one with the table, or save it as CSV",
+            r"a.xlsx has 2 sheets with rows \('one', 'two'\); say which in site.toml \(sheet = ...\), or save it as CSV",
         ),
         ("a.csv", lambda path: workbook(path, one=ROWS), r"a.csv is a workbook under another name; call it .xlsx"),
         ("a.zip", lambda path: in_zip(path, "a.csv", "b.csv"), r"a.zip holds 2 files; unpack it, and name the table"),
@@ -320,7 +326,7 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
 # --- formats ---
 
 
-class Pairs:
+class Pairs(Format):
     """A format of its own: a line for every value, `name=value`."""
 
     def names(self, path: Path) -> list[str]:
@@ -353,7 +359,7 @@ def test_whoever_registers_a_reader_can_summarize_files_of_that_format(
     lines = [f"age={age!r}\npressure={pressure!r}\n" for age, pressure in rows_of(0).tolist()]
     data = file_with(tmp_path, "".join(lines), "data.pairs")
     write_agreement(tmp_path, agreement())
-    monkeypatch.setitem(READERS, ".pairs", Pairs())
+    monkeypatch.setitem(READERS, ".pairs", Pairs)
     monkeypatch.setattr(readers, "BLOCK", 50)
     result = CliRunner().invoke(main, ["summarize", str(data), "-o", str(tmp_path / "east.summary")])
     assert result.exit_code == 0, result.output
