@@ -83,7 +83,7 @@ def blocks_in(
 ) -> Generator[Block, None, None]:
     """The named columns of a file, all rows in their order, some at a time.
 
-    Where there is nothing but text, `numbers` come as numbers: soon, and if one cell is none, the whole file is refused.
+    Of text, `numbers` come as numbers: soon, and if one cell is none, the whole file is refused.
     """
     first = 0
     with naming_file(path):

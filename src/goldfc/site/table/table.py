@@ -16,7 +16,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
 from goldfc.learning.rows import InMemory, RowSource
 from goldfc.message.columns import Column
-from goldfc.site.digests import count_twins
+from goldfc.site.digests import count_twins, key_of_numbers
 from goldfc.site.table.cells import People, check_names, encoded, numbered, person_digests, refuse_no_rows
 from goldfc.site.table.notes import Seen
 from goldfc.site.table.readers import Block, blocks_in, column_names, size_in_memory
@@ -89,7 +89,8 @@ class ReadingRules:
 def as_table(rows: pa.RecordBatch, columns: Sequence[Column], **settings: Any) -> Table:
     """A table that is in memory; the settings are those of `open_table`."""
     rules = ReadingRules(tuple(columns), **settings)
-    return read_table(rows.schema.names, lambda _: (yield Block(rows, 1, 1)), rules, KeptInMemory())
+    blocks = [Block(rows, 1, 1)]
+    return read_table(rows.schema.names, lambda _: (block for block in blocks), rules, KeptInMemory())
 
 
 @contextmanager
@@ -126,11 +127,12 @@ def read_table(
     """All blocks, one after the other; where several values are wrong, one in the first block that has any is named."""
     check_names(names, [column.name for column in rules.columns], rules.id_column, rules.person_column)
     seen, whose, ids = Seen(rules.columns), list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
-    said = list[str]()
+    keys, said = list[NDArray[np.uint64]](), list[str]()
     for block in ahead(blocks(rules.needed)):
         part = encoded(block.rows, rules.columns, drop=rules.drop, where=block.where)
         whose.append(rules.digests(block, rules.whose, part.missing))
         ids.append(rules.digests(block, rules.id_column if rules.person_column else None, part.missing))
+        keys.append(key_of_numbers(part.rows))
         seen.add(part.rows, part.missing, part.numbers)
         store.check_room(block, part.rows.nbytes)
         store.append(part.rows, part.missing)
@@ -141,7 +143,8 @@ def read_table(
     rows, missing = store.rows(len(seen.low)), store.missing(seen.rows + seen.dropped)
     persons = None if rules.whose is None else numbered(np.concatenate(whose))
     named = np.concatenate(ids) if rules.person_column else np.concatenate(whose)
-    notes = seen.notes(names, rules.id_column, ids_twice=len(np.unique(named)) < len(named), twins=count_twins(rows))
+    twins = count_twins(np.concatenate(keys))
+    notes = seen.notes(names, rules.id_column, ids_twice=len(np.unique(named)) < len(named), twins=twins)
     return Table(rows, missing, lambda: ids_in(blocks, rules), (*filter(None, dict.fromkeys(said)), *notes), persons)
 
 
