@@ -1,15 +1,14 @@
 """From rows to micro-clusters, and what is known of each; rows may be more than fit into memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import numpy as np
 
-from goldfc._ahead import ahead
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.learning.k_means import learn_centres, nearest, sums_by_label
 from goldfc.learning.micro_clusters import MicroClusters, means_of
-from goldfc.learning.rows import RowSource, blocks_of, sweep
+from goldfc.learning.rows import RowSource, blocks_of, meanwhile
 
 
 @dataclass(frozen=True)
@@ -43,49 +42,48 @@ def find_micro_clusters(
     centre. That takes two passes, and one if there is to be a single micro-cluster.
     """
     n_rows = source.shape[0]
-    labels = np.zeros(n_rows, dtype=np.int32)
     if count == 1:
-        return measured(source, labels, 1)
-    learned, centres = learn_centres(ahead(to_unit(rows) for _, rows in blocks_of(source)), n_rows, count, rng)
+        return measured(source, np.zeros(n_rows, dtype=np.int32), 1)
+    blocks = meanwhile(source, (to_unit(rows) for _, rows in blocks_of(source)))
+    learned, centres = learn_centres(blocks, n_rows, count, rng)
     if len(learned) == n_rows:
         return measured(source, learned.astype(np.int32), len(centres))
-
-    def assign(where: slice, rows: FloatArray) -> IntArray:
-        own = nearest(to_unit(rows), centres)
-        labels[where] = own
-        return own
-
-    return measured(source, labels, len(centres), assign)
+    labels = np.zeros(n_rows, dtype=np.int32)
+    return measured(source, labels, len(centres), lambda rows: nearest(to_unit(rows), centres))
 
 
 class Tally:
-    """What is known of so many micro-clusters, collected while rows go by; `label` says where those of a block are."""
+    """What is known of so many micro-clusters, collected while rows go by."""
 
-    def __init__(self, label: Callable[[slice, FloatArray], IntArray], count: int, n_features: int) -> None:
-        self._label = label
+    def __init__(self, count: int, n_features: int) -> None:
         self.size, self.total = np.zeros(count), np.zeros((count, n_features))
         self.low, self.high = np.full((count, n_features), np.inf), np.full((count, n_features), -np.inf)
 
-    def see(self, where: slice, rows: FloatArray) -> None:
-        """One more block."""
-        own = self._label(where, rows)
+    def add(self, own: IntArray, rows: FloatArray) -> None:
+        """Some more: which micro-clusters they are in, and what they are."""
         self.size += np.bincount(own, minlength=len(self.size))
         self.total += sums_by_label(rows, own, len(self.size))
         order = np.argsort(own, kind="stable")
         those, first = np.unique(own[order], return_index=True)
-        self.low[those] = np.minimum(self.low[those], np.minimum.reduceat(rows[order], first))
-        self.high[those] = np.maximum(self.high[those], np.maximum.reduceat(rows[order], first))
+        ordered = rows[order]
+        self.low[those] = np.minimum(self.low[those], np.minimum.reduceat(ordered, first))
+        self.high[those] = np.maximum(self.high[those], np.maximum.reduceat(ordered, first))
 
 
 def measured(
-    source: RowSource,
-    labels: RowLabels,
-    count: int,
-    label: Callable[[slice, FloatArray], IntArray] | None = None,
+    source: RowSource, labels: RowLabels, count: int, label: Callable[[FloatArray], IntArray] | None = None
 ) -> Found:
-    """In one pass over the rows, in which `label` may still write the labels; who has no rows is left out."""
-    tally = Tally(label or (lambda where, _: labels[where].astype(np.int64)), count, source.shape[1])
-    sweep(source, tally)
+    """In one pass over the rows, in which they may still be labelled; who has no rows is left out."""
+
+    def labelled() -> Generator[tuple[IntArray, FloatArray], None, None]:
+        for where, rows in blocks_of(source):
+            if label is not None:
+                labels[where] = label(rows)
+            yield labels[where].astype(np.int64), rows
+
+    tally = Tally(count, source.shape[1])
+    for own, rows in meanwhile(source, labelled()):
+        tally.add(own, rows)
     used = tally.size > 0
     if not used.all():
         labels = (np.cumsum(used, dtype=np.int32) - 1)[labels]

@@ -3,15 +3,18 @@
 Whatever is to be worked out of rows is a collector; `sweep` shows every block once to as many of these as there are.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldfc._ahead import ahead
 from goldfc._types import FloatArray
+
+Item = TypeVar("Item")
 
 # The largest block: so many rows, and so many numbers.
 MOST_ROWS, MOST_NUMBERS = 10_000, 1_000_000
@@ -97,12 +100,30 @@ def blocks_of(source: RowSource, size: int | None = None) -> Generator[tuple[sli
         yield slice(start, stop), source.read(start, stop)
 
 
+def meanwhile(source: RowSource, items: Generator[Item, None, None]) -> Iterator[Item]:
+    """What is made of every block, in their order; of rows that are elsewhere the next one while one is worked on."""
+    return items if isinstance(source, InMemory) else ahead(items)
+
+
 def sweep(source: RowSource, *collectors: Collector) -> None:
     """One pass over the rows for all who collect something; none if nobody does."""
-    blocks = blocks_of(source)
-    for where, rows in (blocks if isinstance(source, InMemory) else ahead(blocks)) if collectors else ():
+    for where, rows in meanwhile(source, blocks_of(source)) if collectors else ():
         for collector in collectors:
             collector.see(where, rows)
+
+
+class SideBySide:
+    """Collectors that have nothing to do with each other: of rows that are elsewhere, two look at a block at a time."""
+
+    def __init__(self, source: RowSource, *collectors: Collector) -> None:
+        self._collectors = collectors
+        alone = len(collectors) == 1 or isinstance(source, InMemory)
+        self._map = map if alone else ThreadPoolExecutor(2).map
+
+    def see(self, where: slice, rows: FloatArray) -> None:
+        """One more block; the next one comes when all have seen it."""
+        for _ in self._map(lambda one: one.see(where, rows), self._collectors):
+            pass
 
 
 def sample_of(source: RowSource, most: int) -> FloatArray:

@@ -28,11 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from goldfc._ahead import ahead
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.files import open_plain, read_at, write_pieces_durably
-from goldfc.learning.rows import RowSource, blocks_of, sample_of
+from goldfc.learning.rows import RowSource, blocks_of, meanwhile, sample_of
 from goldfc.message.message import canonical_json
 from goldfc.site.rows import Rows
 from goldfc.site.table.cells import People
@@ -194,19 +193,16 @@ def key_of_rows(cells: NDArray[np.uint32] | Hashes) -> Hashes:
     return np.asarray((cells.astype(np.uint64) * odd).sum(axis=1, dtype=np.uint64))
 
 
-def count_twins(rows: RowSource) -> int:
-    """How many rows are the same as an earlier one."""
-    found = np.empty(rows.shape[0], dtype=np.uint64)
-    for where, block in blocks_of(rows):
-        found[where] = key_of_numbers(block)
-    found.sort()
-    return int((found[1:] == found[:-1]).sum())
+def count_twins(keys: Hashes) -> int:
+    """How many rows are the same as an earlier one, by one number for each; these are lost."""
+    keys.sort()
+    return int((keys[1:] == keys[:-1]).sum())
 
 
 def key_of_numbers(rows: FloatArray) -> Hashes:
     """One number for every row, by its values."""
     step = max(1, AT_ONCE // rows.shape[1])
-    few = (rows[first : first + step] for first in range(0, len(rows), step))
+    few = (rows[first : first + step] for first in range(0, max(1, len(rows)), step))
     return np.concatenate([key_of_rows(mixed((some + 0.0).view(np.uint64))) for some in few])
 
 
@@ -413,7 +409,8 @@ def write_kept(path: Path, table: Looked, secret: bytes, facts: dict[str, Any]) 
         header["people"] = {"dtype": "U64", "shape": [n_rows], "data_offsets": [size, size + 8 * n_rows]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    cells = ahead(digest_of_cells(block, low, high, digest).data for _, block in blocks_of(table.rows.source))
+    source = table.rows.source
+    cells = meanwhile(source, (digest_of_cells(block, low, high, digest).data for _, block in blocks_of(source)))
     head = (len(text).to_bytes(8, "little"), text)
     write_pieces_durably(path, chain(head, cells, (people.data,)), private=True)
 

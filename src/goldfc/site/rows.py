@@ -16,6 +16,7 @@ from goldfc.learning.rows import (
     InMemory,
     RowSource,
     Sample,
+    SideBySide,
     as_source,
     step_of_sample,
     sweep,
@@ -57,8 +58,8 @@ class Rows:
         return self.shape[0] if self.people is None else len(np.unique(self.people))
 
     def sweep(self, *collectors: Collector) -> None:
-        """One pass over the rows for all who collect something."""
-        sweep(self.source, *collectors)
+        """One pass over the rows for all who collect something; none if nobody does."""
+        sweep(self.source, *[SideBySide(self.source, *collectors)] * bool(collectors))
 
     def chosen(self, places: NDArray[np.integer]) -> "Rows":
         """Some of them, in their order; read once, if they are not many."""

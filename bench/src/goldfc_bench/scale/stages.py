@@ -58,7 +58,7 @@ PROBES = (
     Probe("micro-clusters: k-means", k_means.k_means, k_means),
     Probe("micro-clusters: all rows to the nearest", k_means.nearest, finding),
     Probe(None, k_means.product, k_means, needs.of_product),
-    Probe("measuring, shape", finding.Tally.see, finding.Tally, needs.of_block),
+    Probe("measuring, shape", finding.Tally.add, finding.Tally, needs.of_block),
     Probe("measuring, shape", learn.Shape.see, learn.Shape, needs.of_shape),
     Probe("putting sites together", server.pool, server),
     Probe("putting sites together", server.merge_many, server),

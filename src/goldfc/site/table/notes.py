@@ -26,11 +26,11 @@ class Numbering:
 
     def add(self, numbers: FloatArray) -> None:
         """The next numbers; not a number where there is none."""
-        few = numbers[np.abs(numbers) < LARGEST_WHOLE]
-        self.whole = self.whole and bool((few == np.trunc(few)).all())
         self.rows += len(numbers)
         if not self.whole:
             return
+        few = numbers[np.abs(numbers) < LARGEST_WHOLE]
+        self.whole = bool((few == np.trunc(few)).all())
         steps = np.diff(np.concatenate([self.last, numbers]))
         self.last = numbers[-1:] if len(numbers) else self.last
         self.rising, self.falling = self.rising and bool((steps > 0).all()), self.falling and bool((steps < 0).all())

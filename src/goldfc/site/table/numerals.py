@@ -157,7 +157,7 @@ def has_numbers(kind: pa.DataType) -> bool:
 def as_floats(values: pa.Array) -> FloatArray | None:
     """Values as Arrow casts them, which is soon done and rounds correctly; nothing if it cannot."""
     try:
-        floats = values.cast(pa.float64(), safe=False)
+        floats = values if values.type == pa.float64() else values.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     return in_numpy(floats.fill_null(math.nan) if floats.null_count else floats)

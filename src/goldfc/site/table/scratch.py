@@ -107,7 +107,10 @@ class OnDisk:
 
     def take(self, places: NDArray[np.integer]) -> FloatArray:
         """Rows at ascending places; those between two of them are read only where these are neighbours, or nearly."""
-        found, breaks = np.empty((len(places), self.n_features)), np.flatnonzero(np.diff(places) > NEAR) + 1
+        found, breaks = (
+            np.empty((len(places), self.n_features)),
+            np.flatnonzero(np.diff(places) > NEAR) + 1,
+        )
         for start, stop in pairwise([0, *breaks.tolist(), len(places)]):
             for first in range(start, stop, MOST_AT_ONCE):
                 last = min(first + MOST_AT_ONCE, stop)

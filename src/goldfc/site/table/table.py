@@ -16,7 +16,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
 from goldfc.learning.rows import InMemory, RowSource
 from goldfc.message.columns import Column
-from goldfc.site.digests import count_twins
+from goldfc.site.digests import count_twins, key_of_numbers
 from goldfc.site.table.cells import (
     Encoded,
     Faults,
@@ -192,48 +192,71 @@ def open_table(
 
 
 def read_table(
-    names: Sequence[str],
-    blocks: Blocks,
-    rules: ReadingRules,
-    store: "Store",
-    on_progress: OnProgress | None = None,
+    names: Sequence[str], blocks: Blocks, rules: ReadingRules, store: "Store", on_progress: OnProgress | None = None
 ) -> Table:
     """All blocks, one after the other; what cannot be used is told at the end, all of it."""
-    said, faults = list[str](), Faults()
+    faults = Faults()
     called = rules.names_in(names, faults)
     rules = rules.found(called)
-    seen, whose, ids = Seen(rules.columns), list[NDArray[np.uint64]](), list[NDArray[np.uint64]]()
+    gathered = Gathered(rules, store, faults)
     for block, own in encoded_blocks(blocks, called, rules):
-        wrong = own.faults if rules.drop else (*own.gaps, *own.faults)
-        faults.add(wrong, block.where)
-        whose.append(rules.digests(block, rules.whose, own.left_out))
-        ids.append(rules.digests(block, rules.id_column if rules.person_column else None, own.left_out))
-        seen.add(own)
-        store.check_room(block, own.rows.nbytes)
-        store.append(own.rows, faults.marks((*own.gaps, *own.faults), len(own.left_out)))
-        said.append(block.note)
+        gathered.add(block, own)
         if on_progress is not None:
             on_progress(block.done, block.total)
-    if rules.refuse == "values" or (rules.refuse == "columns" and faults.of_table):
-        faults.refuse()
-    refuse_no_rows(seen.rows if rules.refuse == "values" else seen.rows + seen.left_out)
-    rows, left_out = store.rows(len(seen.low)), store.left_out(seen.rows + seen.left_out)
-    persons = None if rules.whose is None else numbered(np.concatenate(whose))
-    named = np.concatenate(ids) if rules.person_column else np.concatenate(whose)
-    notes = (
-        *filter(None, dict.fromkeys(said)),
-        *rename_notes(called, rules.form),
-        *seen.notes(
-            rules.id_column,
-            unused=rules.unused(names, called),
-            drop=rules.drop,
-            ids_twice=len(np.unique(named)) < len(named),
-            twins=count_twins(rows),
-        ),
-    )
+    gathered.check()
+    seen = gathered.seen
     return Table(
-        rows, left_out, lambda: ids_in(blocks, called, rules), notes, persons, faults, faults.reasons, seen.left_out
+        store.rows(len(seen.low)),
+        store.left_out(seen.rows + seen.left_out),
+        lambda: ids_in(blocks, called, rules),
+        tuple(gathered.notes(names, called)),
+        None if rules.whose is None else numbered(np.concatenate(gathered.whose)),
+        faults,
+        faults.reasons,
+        seen.left_out,
     )
+
+
+class Gathered:
+    """What there is of a table so far."""
+
+    def __init__(self, rules: ReadingRules, store: "Store", faults: Faults) -> None:
+        self.rules, self.store, self.faults = rules, store, faults
+        self.seen, self.said = Seen(rules.columns), list[str]()
+        # Digests, of every row that is not left out: of whose it is, of its id if that is another, and of its values.
+        self.whose, self.ids, self.keys = (list[NDArray[np.uint64]]() for _ in range(3))
+
+    def add(self, block: Block, own: Encoded) -> None:
+        """One more block."""
+        self.faults.add(own.faults if self.rules.drop else (*own.gaps, *own.faults), block.where)
+        self.whose.append(self.rules.digests(block, self.rules.whose, own.left_out))
+        id_column = self.rules.id_column if self.rules.person_column else None
+        self.ids.append(self.rules.digests(block, id_column, own.left_out))
+        self.keys.append(key_of_numbers(own.rows))
+        self.seen.add(own)
+        self.store.check_room(block, own.rows.nbytes)
+        self.store.append(own.rows, self.faults.marks((*own.gaps, *own.faults), len(own.left_out)))
+        self.said.append(block.note)
+
+    def check(self) -> None:
+        """Refuse what is to be refused."""
+        values = self.rules.refuse == "values"
+        if values or (self.rules.refuse == "columns" and self.faults.of_table):
+            self.faults.refuse()
+        refuse_no_rows(self.seen.rows if values else self.seen.rows + self.seen.left_out)
+
+    def notes(self, names: Sequence[str], called: Mapping[str, str]) -> Iterator[str]:
+        """What the user should know."""
+        named = np.concatenate(self.ids if self.rules.person_column else self.whose)
+        yield from filter(None, dict.fromkeys(self.said))
+        yield from rename_notes(called, self.rules.form)
+        yield from self.seen.notes(
+            self.rules.id_column,
+            unused=self.rules.unused(names, called),
+            drop=self.rules.drop,
+            ids_twice=len(np.unique(named)) < len(named),
+            twins=count_twins(np.concatenate(self.keys)),
+        )
 
 
 def encoded_blocks(blocks: Blocks, called: Mapping[str, str], rules: ReadingRules) -> Iterator[tuple[Block, Encoded]]:

@@ -25,8 +25,8 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 SEPARATORS = (",", ";", "\t", "|")
 # What stands for nothing in a column of numbers; where it is written in another way, the column is looked at as text.
 NOTHING = ("", "NA", "na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "Null", "None", "none", "?")
-# So many bytes are decoded at a time.
-CHUNK = 2**20
+# So many bytes are decoded at a time: with the rest of a line, no more than are asked for.
+CHUNK = 2**20 - 2**14
 
 
 class Lines(RawIOBase):
@@ -52,12 +52,19 @@ class Lines(RawIOBase):
 
     def readinto(self, into: Any) -> int:
         """Some more of it."""
+        found = self.read(len(into))
+        into[: len(found)] = found
+        return len(found)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Some more of it, as it is if that is not too much: every copy of a large file counts."""
+        if size < 0:
+            return self.readall()
         if not self.rest:
             self.rest = self.decoded()
             self.look_at(self.rest)
-        count = min(len(into), len(self.rest))
-        into[:count], self.rest = self.rest[:count], self.rest[count:]
-        return count
+        found, self.rest = self.rest[:size], self.rest[size:]
+        return found
 
     def look_at(self, chunk: bytes) -> None:
         """Count quotation marks."""
@@ -129,7 +136,7 @@ class TextTable:
         kinds = {name: pa.float64() if name in numbers and not single else pa.string() for name in self.names}
         try:
             reader = arrow_csv.open_csv(
-                BufferedReader(self.lines, CHUNK),
+                self.lines,
                 arrow_csv.ReadOptions(block_size=size, column_names=self.names, skip_rows_after_names=1),
                 # In a single column, a blank line is a missing value.
                 arrow_csv.ParseOptions(
