@@ -31,10 +31,7 @@ WITHOUT = {
     "site/privacy.py",
     "site/rows.py",
     "site/summarize.py",
-    "site/table/cells.py",
-    "site/table/readers.py",
     "site/table/scratch.py",
-    "site/table/text.py",
 }
 
 

@@ -2,13 +2,12 @@
 
 import re
 import stat
-import tomllib
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.message.columns import (
@@ -18,11 +17,9 @@ from goldfc.message.columns import (
     Strict,
     Terms,
     Text,
-    complaint_code,
-    first_complaint,
     look_of_name,
     refuse_alike,
-    shown,
+    settings_in,
 )
 from goldfc.message.envelope import Context, PublicKey
 from goldfc.message.levels import LEVELS, Level
@@ -246,33 +243,24 @@ def read_agreement(path: Path) -> Agreement:
         raise BadSettings(
             f"{path} cannot be read ({error.strerror}); give the file that was agreed on.", "agreement-unreadable"
         ) from error
-    try:
-        return parse_agreement(content.decode(), path.name)
-    except UnicodeDecodeError as error:
-        raise BadSettings(f"{path.name} is not written in UTF-8; save it as UTF-8.", "not-utf-8") from error
+    return parse_agreement(content, path.name)
 
 
-def parse_agreement(text: str, source: str) -> Agreement:
+def parse_agreement(text: str | bytes, source: str) -> Agreement:
     """From its text, which may be a stranger's: what would take long to read is refused before it is read."""
-    if len(text.encode()) > MOST_BYTES:
+    content = text.encode() if isinstance(text, str) else text
+    if len(content) > MOST_BYTES:
         raise BadSettings(
             f"{source} has more than {MOST_BYTES} bytes, which is the limit; leave out comments and lines that say "
             "what is the default, or agree on fewer columns.",
             "agreement-large",
         )
-    if LONG_KEY.search(NO_KEYS.sub("_", text)):
+    if LONG_KEY.search(NO_KEYS.sub("_", content.decode(errors="replace"))):
         raise BadSettings(
             f"{source} is not as it should be: a key has more than {MOST_PARTS_OF_A_KEY} parts, and no setting has.",
             "key-of-many-parts",
         )
-    try:
-        return Agreement.model_validate(tomllib.loads(text))
-    except ValidationError as error:
-        raise BadSettings(
-            f"{source} is not as it should be: {first_complaint(error)}.", complaint_code(error, "settings-invalid")
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{source} is not valid TOML: {shown(str(error))[:300]}.", "toml-invalid") from error
+    return settings_in(content, source, Agreement)
 
 
 def context_of(agreement: Agreement, site: str, to: str) -> Context:

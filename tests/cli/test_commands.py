@@ -63,7 +63,7 @@ def test_three_tables_become_three_label_files_in_eight_commands(here: Path) -> 
         lines = (here / name / "labels.csv").read_text(encoding="utf-8").splitlines()
         assert lines[0] == "id,cluster,certainty,far,reason,model"
         assert len(lines) == 121
-        assert re.fullmatch(rf"{name}0,[012],[01]\.\d\d\d,no", lines[1])
+        assert re.fullmatch(rf"{name}0,[012],[01]\.\d\d\d,no,,[0-9a-f]{{12}}", lines[1])
 
 
 def test_without_a_federation_file_the_header_says_what_there_is(here: Path) -> None:
@@ -280,7 +280,7 @@ def test_collect_says_who_is_in_and_who_is_missing(here: Path) -> None:
     [
         (("summarize", "nothing.csv", "-o", "x.summary"), 2, "There is no file nothing.csv."),
         (
-            ("summarize", "a/a.csv", "-o", "x.summary"),
+            ("summarize", "a/a.csv", "-o", "x.summary", "--columns", "id"),
             2,
             "Column 'id', row 1 below the header holds 'a0', which is not a number",
         ),
@@ -359,7 +359,10 @@ def test_labels_are_those_of_the_model_with_and_without_the_private_folder(here:
         read = Model.from_message(decode((here / model).read_bytes()))
         rows = np.genfromtxt(here / "a" / "a.csv", delimiter=",", skip_header=1, usecols=(1, 2))
         cluster, certainty = label(rows, read)
-        told = [f"a{n},{one},{sure:.3f},no" for n, (one, sure) in enumerate(zip(cluster, certainty, strict=True))]
+        told = [
+            f"a{n},{one},{sure:.3f},no,,{read.fingerprint}"
+            for n, (one, sure) in enumerate(zip(cluster, certainty, strict=True))
+        ]
         for folder in ("kept", "gone"):
             (here / folder).mkdir(exist_ok=True)
             if folder == "gone":

@@ -13,8 +13,9 @@ from goldfc.agreement import Agreement
 from goldfc.cli import main
 from goldfc.errors import BadRows, BadSettings, PolicyRefused
 from goldfc.learning.rows import InMemory
+from goldfc.message.columns import settings_in
 from goldfc.server.one_shot import fusion_of
-from goldfc.site.policy import MOST_BYTES, Policy, parse_policy, read_policy
+from goldfc.site.policy import MOST_BYTES, Policy, read_policy
 from goldfc.site.send import draft_summary, send
 from goldfc.site.summarize import summarize
 from goldfc.site.table.cells import person_digests
@@ -125,7 +126,7 @@ def test_the_limits_of_the_audit_are_the_sites_own(tmp_path: Path) -> None:
         (["most_auc = 1.5"], "settings-invalid most_auc: Input should be less than or equal to 1"),
         (["days = 400"], "keep-days 400 days are counted, but forgotten after 365"),
         (["smallest = "], "toml-invalid"),
-        (["# " + "x" * MOST_BYTES], "policy-large 65536"),
+        (["# " + "x" * MOST_BYTES], "settings-large 65536"),
         (["a = " + "[" * 5000], "toml-invalid"),
     ],
 )
@@ -137,15 +138,15 @@ def test_a_wrong_policy_is_an_error_that_names_the_line(tmp_path: Path, lines: l
 
 def test_a_policy_that_cannot_be_read_is_no_policy_of_defaults(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").mkdir()
-    with refused(BadSettings, "policy-unreadable"):
+    with refused(BadSettings, "settings-unreadable"):
         read_policy(tmp_path / "data.csv")
-    with refused(BadSettings, "policy-unreadable"):
+    with refused(BadSettings, "settings-unreadable"):
         read_policy(tmp_path / "data.csv", tmp_path / "nowhere.toml")
 
 
 def test_the_fingerprint_is_of_what_it_says_not_of_how_it_is_written() -> None:
-    one = parse_policy(b'smallest = 7\nnever = ["a"] # this', "policy.toml")
-    other = parse_policy(b'never   = ["a"]\nsmallest=7\ndays = 365', "policy.toml")
+    one = settings_in(b'smallest = 7\nnever = ["a"] # this', "policy.toml", Policy)
+    other = settings_in(b'never   = ["a"]\nsmallest=7\ndays = 365', "policy.toml", Policy)
     assert one.fingerprint == other.fingerprint
     assert one.fingerprint != Policy().fingerprint
     assert len(one.fingerprint) == 64

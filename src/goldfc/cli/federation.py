@@ -49,6 +49,8 @@ SITE_NAME = "The site's name.  [default: that of the output file]"
 MOST_LEFT_OUT = 30
 # Of a message's digest, to name it by.
 LEAST_DIGITS = 8
+# Without an agreement, columns are guessed from so many blocks of the table.
+GUESSED_FROM = 4
 # A file that is written to again and again cannot keep everybody waiting.
 MOST_SECONDS_TO_SETTLE = 10.0
 
@@ -95,7 +97,7 @@ def init(
     if tables:
         smallest = max(5, *(read_policy(data).smallest for data in tables))
         with working("reading"):
-            found = guess_columns(tables, wanted, id_column, smallest)
+            found = guess_columns(tables, wanted, id_column, smallest=smallest)
     else:
         found = Guess([Column(name=each) for each in wanted], {}, {}, [], [], id_column)
     if not found.columns:
@@ -718,7 +720,7 @@ def agreement_without_file(data: Path, columns: str | None, privacy: str | None,
 
     names = names_in(columns)
     if not names:
-        found = guess_columns([data], id_column=id_column)
+        found = guess_columns([data], id_column=id_column, most_blocks=GUESSED_FROM)
         names, id_column = [one.name for one in found.columns if one.kind == "number"], found.id_column
         others = [*found.odd, *(one.name for one in found.columns if one.kind != "number")]
         say("There is no federation.toml: all numbers are taken, and names must agree at all sites.")

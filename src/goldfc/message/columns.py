@@ -2,9 +2,11 @@
 
 import math
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError, model_validator
@@ -222,6 +224,37 @@ def ranges_of(terms: Terms) -> tuple[FloatArray, FloatArray]:
         )
     low, high = np.array([column.limits for column in terms.features]).T
     return low, high
+
+
+Settings = TypeVar("Settings", bound=Strict)
+
+
+def settings_in(content: bytes, source: str, kind: type[Settings]) -> Settings:
+    """Settings from their TOML, or a sentence that says which line to correct."""
+    try:
+        return kind.model_validate(tomllib.loads(content.decode()))
+    except ValidationError as error:
+        raise BadSettings(
+            f"{source} is not as it should be: {first_complaint(error)}.", complaint_code(error, "settings-invalid")
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadSettings(f"{source} is not written in UTF-8; save it as UTF-8.", "not-utf-8") from error
+    except (ValueError, RecursionError) as error:
+        raise BadSettings(f"{source} is not valid TOML: {shown(str(error))[:300]}.", "toml-invalid") from error
+
+
+def read_settings(path: Path, kind: type[Settings], most: int) -> Settings:
+    """Settings from a file of a site's own, of at most so many bytes."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise BadSettings(
+            f"{path} cannot be read ({error.strerror}); correct it, or move it away.", "settings-unreadable"
+        ) from error
+    if len(content) > most:
+        raise BadSettings(f"{path} has more than {most} bytes, which is the limit; make it shorter.", "settings-large")
+    return settings_in(content, str(path), kind)
 
 
 def first_complaint(error: ValidationError) -> str:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -152,10 +153,18 @@ def is_date(value: Any) -> bool:
 
 
 def guess_columns(
-    tables: Sequence[Path], wanted: Sequence[str] = (), id_column: str | None = None, smallest: int = 5
+    tables: Sequence[Path],
+    wanted: Sequence[str] = (),
+    id_column: str | None = None,
+    *,
+    smallest: int = 5,
+    most_blocks: int | None = None,
 ) -> Guess:
-    """The columns of some tables by the look of them; and those that cannot be learned from, with the reason."""
-    looks = look_at(tables, smallest)
+    """The columns of some tables by the look of them; and those that cannot be learned from, with the reason.
+
+    Of each table all rows are looked at, or only the first blocks.
+    """
+    looks = look_at(tables, smallest, most_blocks)
     for name in (*wanted, *([id_column] if id_column else [])):
         if not any(name in {look.header, look.name} for look in looks):
             raise BadRows(
@@ -165,7 +174,7 @@ def guess_columns(
     return guess_of(looks, wanted, id_column)
 
 
-def look_at(tables: Sequence[Path], smallest: int) -> list[Look]:
+def look_at(tables: Sequence[Path], smallest: int, most_blocks: int | None) -> list[Look]:
     """All columns, in the order of the first table."""
     looks = dict[str, Look]()
     for path in tables:
@@ -174,7 +183,7 @@ def look_at(tables: Sequence[Path], smallest: int) -> list[Look]:
         for name in names:
             looks.setdefault(name, Look(name, smallest)).numberings.append(Numbering(name_and_unit(name)[0]))
         style: NumberStyle | None = None
-        for block in blocks_in(path, names, form=form):
+        for block in islice(blocks_in(path, names, form=form), most_blocks):
             if style is None:
                 texts = [values for values in block.rows.columns if is_text(values)]
                 style = style_of((str(one).strip() for values in texts for one in distinct(values)), form)

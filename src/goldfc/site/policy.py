@@ -5,16 +5,15 @@ agreed on stricter. A site without one has the defaults. Its fingerprint is in e
 """
 
 import hashlib
-import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from goldfc.agreement import FILE, Agreement
 from goldfc.errors import BadSettings, PolicyRefused
-from goldfc.message.columns import MOST_FEATURES, Number, Strict, Text, complaint_code, first_complaint
+from goldfc.message.columns import MOST_FEATURES, Number, Strict, Text, read_settings
 from goldfc.message.message import canonical_json
 from goldfc.message.task import Task, rows_each
 from goldfc.site.audit import MOST_AUC, MOST_FOUND, WARNINGS, Limits
@@ -126,31 +125,4 @@ def policy_beside(data: Path) -> Path:
 def read_policy(data: Path, named: Path | None = None) -> Policy:
     """The policy beside the data, or the one that the site named; the defaults if there is none."""
     path = named or policy_beside(data)
-    if named is None and not path.exists():
-        return Policy()
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise BadSettings(
-            f"{path} cannot be read ({error.strerror}); correct it, or move it away.", "policy-unreadable"
-        ) from error
-    if len(content) > MOST_BYTES:
-        raise BadSettings(
-            f"{path} has more than {MOST_BYTES} bytes, which is the limit; make it shorter.", "policy-large"
-        )
-    return parse_policy(content, str(path))
-
-
-def parse_policy(content: bytes, source: str) -> Policy:
-    """From its text, or a sentence that says which line to correct."""
-    try:
-        return Policy.model_validate(tomllib.loads(content.decode()))
-    except ValidationError as error:
-        raise BadSettings(
-            f"{source} is not as it should be: {first_complaint(error)}.", complaint_code(error, "settings-invalid")
-        ) from error
-    except UnicodeDecodeError as error:
-        raise BadSettings(f"{source} is not written in UTF-8; save it as UTF-8.", "not-utf-8") from error
-    except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{source} is not valid TOML: {error}.", "toml-invalid") from error
+    return Policy() if named is None and not path.exists() else read_settings(path, Policy, MOST_BYTES)

@@ -57,9 +57,8 @@ def in_one_process(tables: dict[str, Path], what: Agreement, n_clusters: int) ->
         drafts[name] = draft_summary(as_table(read_all(data), what.columns), name, what, data)
     model = fuse_admitted([draft.summary for draft in drafts.values()], what, n_clusters).model
     labels = {
-        name: header_text("row") + lines_text(
-            next(labels_of(as_table(read_all(data), what.columns), model)), model.fingerprint
-        )
+        name: header_text("row")
+        + lines_text(next(labels_of(as_table(read_all(data), what.columns), model)), model.fingerprint)
         for name, data in tables.items()
     }
     return encode(model.to_message()), labels

@@ -24,6 +24,7 @@ from goldfc.message.columns import LARGEST_TOLD, Column
 from goldfc.site.table.form import AS_USUAL, FORM, ColumnForm, Form
 from goldfc.site.table.numerals import (
     PLAIN,
+    USUAL_GAPS,
     NumberStyle,
     by_value,
     distinct,
@@ -145,7 +146,8 @@ def person_digests(
     if strict and len(nobody := np.flatnonzero(kept & by_value(is_missing, names, bool))):
         raise BadRows(
             f"Column {column!r}, {where(int(nobody[0]))} says nobody, but it is to say whose every row is; fill it "
-            "in, or leave the row out."
+            "in, or leave the row out.",
+            "person-nameless",
         )
     return by_value(person_digest, names.filter(pa.array(kept)), np.uint64)
 
@@ -188,16 +190,19 @@ def encoded(
 def refuse_no_rows(n_rows: int) -> None:
     """Refuse a table without any."""
     if not n_rows:
-        raise BadRows("There are no rows, or none without missing values.")
+        raise BadRows("There are no rows, or none without missing values.", "no-rows")
 
 
-def absent_columns(there: Collection[str], absent: Sequence[str]) -> Iterator[str]:
+def absent_columns(there: Collection[str], absent: Sequence[str], person_column: str | None) -> Iterator[str]:
     """What to say of columns that are not there."""
-    if absent:
+    has, rename = f"the file has {', '.join(map(repr, there))}", f"Rename what is meant ({FORM} can do that)"
+    if person_column in absent:
         yield (
-            f"There is no column {', '.join(map(repr, absent))}; the file has {', '.join(map(repr, there))}. Rename "
-            f"what is meant ({FORM} can do that), or agree on other columns in {FILE}"
+            f"There is no column {person_column!r}, which is to say whose a row is; {has}. {rename}, or name another "
+            "as `person` in policy.toml"
         )
+    if others := [name for name in absent if name != person_column]:
+        yield f"There is no column {', '.join(map(repr, others))}; {has}. {rename}, or agree on other columns in {FILE}"
 
 
 def check_roles(names: Collection[str], id_column: str | None, person_column: str | None) -> None:
@@ -410,11 +415,11 @@ def note_meanings(
 
 
 def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done: Counter[str]) -> None:
-    """Count values that mean that there is none, but are not empty."""
+    """Count values that mean here that there is none, where that is not usual."""
     if not absent.any():
         return
     for one in distinct(values.filter(pa.array(absent))):
-        if one is not None and str(one).strip() and not (isinstance(one, float) and math.isnan(one)):
+        if bare(one) not in USUAL_GAPS:
             same = by_value(partial(is_called, name=str(one).strip()), values, bool)
             done[f"Column {column.name!r}: {str(one).strip()!r} is read as a missing value"] += int(same.sum())
 

@@ -20,15 +20,14 @@ format = "%d.%m.%Y"          # how dates are written, if they are not like 2027-
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from goldfc.errors import BadRows, BadSettings
-from goldfc.message.columns import Column, Number, Strict, complaint_code, first_complaint
+from goldfc.message.columns import Column, Number, Strict, read_settings
 
 FORM = "site.toml"
 MOST_BYTES = 2**18
@@ -140,32 +139,7 @@ def form_beside(data: Path) -> Path:
 def read_form(data: Path) -> Form:
     """The form beside the data; as usual if there is none."""
     path = form_beside(data)
-    if not path.exists():
-        return AS_USUAL
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        return parse_form(content, str(path))
-    except OSError as error:
-        raise BadSettings(
-            f"{path} cannot be read ({error.strerror}); correct it, or move it away.", "form-unreadable"
-        ) from error
-
-
-def parse_form(content: bytes, source: str) -> Form:
-    """From its text, or a sentence that says which line to correct."""
-    if len(content) > MOST_BYTES:
-        raise BadSettings(f"{source} has more than {MOST_BYTES} bytes, which is the limit.", "form-large")
-    try:
-        return Form.model_validate(tomllib.loads(content.decode()))
-    except ValidationError as error:
-        raise BadSettings(
-            f"{source} is not as it should be: {first_complaint(error)}.", complaint_code(error, "settings-invalid")
-        ) from error
-    except UnicodeDecodeError as error:
-        raise BadSettings(f"{source} is not written in UTF-8; save it as UTF-8.", "not-utf-8") from error
-    except (ValueError, RecursionError) as error:
-        raise BadSettings(f"{source} is not valid TOML: {error}.", "toml-invalid") from error
+    return read_settings(path, Form, MOST_BYTES) if path.exists() else AS_USUAL
 
 
 # --- what columns are called ---

@@ -16,30 +16,10 @@ from goldfc._types import FloatArray
 from goldfc.agreement import FILE
 from goldfc.site.table.form import FORM, Form
 
-# What people, statistics programs and spreadsheets write where there is no value.
-MISSING = frozenset(
-    {
-        "",
-        "na",
-        "n/a",
-        "n.a.",
-        "k.a.",
-        "nan",
-        "null",
-        "none",
-        "nil",
-        "missing",
-        "?",
-        "-",
-        "--",
-        "\u2013",
-        "\u2014",
-        ".",
-        "..",
-        "...",
-    }
-    | {"#n/a", "#na", "#null!", "<na>", "(null)", "nd", "n.d."}
-)
+# What stands everywhere where there is no value; and what people, statistics programs and spreadsheets write as well.
+USUAL_GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+MISSING = USUAL_GAPS | frozenset({"n.a.", "k.a.", "nd", "n.d.", "nil", "missing", "-", "--", "\u2013", "\u2014"})
+MISSING |= {".", "..", "...", "#n/a", "#na", "#null!", "<na>", "(null)"}
 # What blanks between thousands may be: the plain one, one that does not break a line, a narrow one.
 BLANKS = "[ \u00a0\u202f]"
 MARKS = {".": r"\.", ",": ",", " ": BLANKS, "'": "['\u2019]"}

@@ -77,7 +77,9 @@ def column_names(path: Path, form: Form = AS_USUAL) -> list[str]:
     with naming_file(path):
         names = reader_of(path, form).names(path)
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadRows(f"{path.name} has two columns called {twice[0]!r}; every column needs a name of its own.")
+        raise BadRows(
+            f"{path.name} has two columns called {twice[0]!r}; every column needs a name of its own.", "columns-alike"
+        )
     return names
 
 
@@ -110,11 +112,11 @@ def reader_of(path: Path, form: Form, numbers: Collection[str] = ()) -> Reader:
 def naming_file(path: Path) -> Iterator[None]:
     """Whatever pyarrow complains of becomes a sentence with the name of the file."""
     if not path.exists():
-        raise BadRows(f"There is no file {path}.")
+        raise BadRows(f"There is no file {path}.", "no-file")
     try:
         yield
     except pa.ArrowException as error:
-        raise BadRows(f"{path.name} cannot be read as a table: {error}.") from error
+        raise BadRows(f"{path.name} cannot be read as a table: {error}.", "no-table") from error
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class Parquet(Format):
             with parquet.ParquetFile(path, buffer_size=2**20, pre_buffer=False) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
-            raise BadRows(f"{path.name} cannot be read as Parquet: {error}.") from error
+            raise BadRows(f"{path.name} cannot be read as Parquet: {error}.", "no-parquet") from error
 
 
 class Arrow(Format):
@@ -205,7 +207,7 @@ class Arrow(Format):
             with pa.memory_map(str(path)) as source, ipc.open_file(source) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
-            raise BadRows(f"{path.name} cannot be read as Arrow (Feather): {error}.") from error
+            raise BadRows(f"{path.name} cannot be read as Arrow (Feather): {error}.", "no-arrow") from error
 
 
 def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -241,13 +243,14 @@ class Workbook(Format):
             from python_calamine import CalamineError, CalamineWorkbook  # noqa: PLC0415
         except ImportError as error:
             raise BadRows(
-                f"{path.name} is a workbook; to read it, install goldfc[excel], or save the sheet as CSV (UTF-8)."
+                f"{path.name} is a workbook; to read it, install goldfc[excel], or save the sheet as CSV (UTF-8).",
+                "no-calamine",
             ) from error
         try:
             with CalamineWorkbook.from_path(path) as book:
                 sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
         except (CalamineError, OSError) as error:
-            raise BadRows(f"{path.name} cannot be read as a workbook: {error}.") from error
+            raise BadRows(f"{path.name} cannot be read as a workbook: {error}.", "no-workbook") from error
         filled = [name for name, rows in sheets.items() if rows and self.form.sheet in {"", name}]
         if len(filled) != 1:
             there = ", ".join(repr(name) for name, rows in sheets.items() if rows)
@@ -280,7 +283,8 @@ class FolderOfFiles(Format):
             if odd := set(names) ^ set(column_names(other, self.form)):
                 raise BadRows(
                     f"{path.name}: {first.name} and {other.name} do not have the same columns: only one has "
-                    f"{min(odd)!r}; leave tables of one kind in the folder."
+                    f"{min(odd)!r}; leave tables of one kind in the folder.",
+                    "tables-differ",
                 )
         return names
 
@@ -303,7 +307,7 @@ class FolderOfFiles(Format):
         """Those that can be read."""
         found = sorted(one for one in path.iterdir() if one.suffix.lower() in READERS and one.name[0] != ".")
         if not found:
-            raise BadRows(f"There is no table in the folder {path.name}.")
+            raise BadRows(f"There is no table in the folder {path.name}.", "folder-without-table")
         return found
 
 

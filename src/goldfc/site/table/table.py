@@ -120,7 +120,8 @@ class ReadingRules:
         check_form(self.form, self.columns)
         check_roles([column.name for column in self.columns], self.id_column, self.person_column)
         found = called(there, self.needed, self.form)
-        faults.of_table += absent_columns(there, [name for name in self.needed if name not in found])
+        absent = [name for name in self.needed if name not in found]
+        faults.of_table += absent_columns(there, absent, self.person_column)
         faults.of_table += unit_faults(self.columns, found, self.form)
         if not any(column.name in found for column in self.columns):
             faults.refuse()

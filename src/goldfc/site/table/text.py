@@ -99,7 +99,7 @@ def encoding_of_text(chunk: bytes, name: str) -> str:
     if chunk[:2] in UTF_16:
         return "utf-16"
     if b"\0" in chunk:
-        raise BadRows(f"{name} holds no text; save the table as CSV (UTF-8) or as Parquet.")
+        raise BadRows(f"{name} holds no text; save the table as CSV (UTF-8) or as Parquet.", "no-text")
     try:
         chunk.decode()
     except UnicodeDecodeError:
@@ -116,7 +116,7 @@ class TextTable:
         header = next(csv.reader(StringIO(lines.first.decode("utf-8-sig"), newline=""), delimiter=lines.separator), [])
         self.names = [name.strip() for name in header]
         if not any(self.names):
-            raise BadRows(f"{path.name} is empty; it needs a header line with the names of the columns.")
+            raise BadRows(f"{path.name} is empty; it needs a header line with the names of the columns.", "no-header")
 
     @property
     def done(self) -> int:
@@ -160,7 +160,7 @@ class TextTable:
         except pa.ArrowInvalid as error:
             if not numbers:
                 check_lines(self.path, self.lines.said)
-            raise BadRows(f"{self.path.name} cannot be read as a table: {error}.") from error
+            raise BadRows(f"{self.path.name} cannot be read as a table: {error}.", "no-table") from error
         if self.lines.quotes % 2 and not looked:
             # The last value may have swallowed lines.
             check_lines(self.path, self.lines.said)
@@ -192,10 +192,13 @@ def check_lines(path: Path, encoding: str) -> None:
                 if record and len(record) != len(text.names):
                     raise BadRows(
                         f"{path.name}, line {reader.line_num}: there are {len(record)} values, but {len(text.names)} "
-                        "columns; put texts with the separator in them into quotation marks."
+                        "columns; put texts with the separator in them into quotation marks.",
+                        "line-of-other-length",
                     )
         except csv.Error as error:
-            raise BadRows(f"{path.name} cannot be read as a table: line {reader.line_num}: {error}.") from error
+            raise BadRows(
+                f"{path.name} cannot be read as a table: line {reader.line_num}: {error}.", "no-table"
+            ) from error
 
 
 @contextmanager
@@ -207,7 +210,9 @@ def open_text(path: Path, encoding: str = "") -> Iterator[TextTable]:
             file = stack.enter_context(unpacked(raw, path.name))
             yield TextTable(path, raw, Lines(file, path.name, encoding))
         except (BadZipFile, pa.ArrowException, OSError) as error:
-            raise BadRows(f"{path.name} cannot be unpacked: {error}; unpack it by other means.") from error
+            raise BadRows(
+                f"{path.name} cannot be unpacked: {error}; unpack it by other means.", "not-unpacked"
+            ) from error
 
 
 def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
@@ -226,7 +231,12 @@ def in_zip(archive: ZipFile, name: str) -> IO[bytes]:
     """The one file in an archive."""
     found = [one for one in archive.namelist() if not one.endswith("/") and not one.startswith("__MACOSX/")]
     if "[Content_Types].xml" in found:
-        raise BadRows(f"{name} is a workbook under another name; call it .xlsx, or save the sheet as CSV (UTF-8).")
+        raise BadRows(
+            f"{name} is a workbook under another name; call it .xlsx, or save the sheet as CSV (UTF-8).",
+            "workbook-called-otherwise",
+        )
     if len(found) != 1:
-        raise BadRows(f"{name} holds {len(found)} files; unpack it, and name the table or a folder of tables.")
+        raise BadRows(
+            f"{name} holds {len(found)} files; unpack it, and name the table or a folder of tables.", "files-in-archive"
+        )
     return archive.open(found[0])
