@@ -421,7 +421,9 @@ def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done
     for one in distinct(values.filter(pa.array(absent))):
         if bare(one) not in USUAL_GAPS:
             same = by_value(partial(is_called, name=str(one).strip()), values, bool)
-            done[f"Column {column.name!r}: {str(one).strip()!r} is read as a missing value"] += int(same.sum())
+            done[f"Column {column.name!r}: {str(one).strip().removesuffix('.0')!r} is read as a missing value"] += int(
+                same.sum()
+            )
 
 
 def is_called(value: Any, name: str) -> bool:

@@ -89,11 +89,11 @@ class Form(Strict):
     def text(self) -> str:
         """As its file."""
         said = as_said(self)
-        tables = {"rename": said.pop("rename", {})}
+        tables = {name: said.pop(name) for name in ("rename",) if name in said}
         tables |= {f"columns.{quoted(name)}": own for name, own in said.pop("columns", {}).items()}
         lines = [*toml_lines(said)]
         for name, own in tables.items():
-            lines += ["", f"[{name}]", *toml_lines(own)] if own else []
+            lines += ["", f"[{name}]", *toml_lines(own)]
         return "\n".join(lines).lstrip("\n") + "\n"
 
 
