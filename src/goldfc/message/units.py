@@ -1,0 +1,94 @@
+"""What would make a column fit the others': a factor, another zero, or nothing that is known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# A column's mean may be off from what a guess says by about one spread of the others, and the logarithm of its own
+# spread by so much: sites see different clusters. A guess whose squares sum to more than FITS does not fit.
+SPREADS_DIFFER, FITS = 0.7, 6.0
+# What is not known by name, but clear, must be so: mean and spread tell the same factor, up to this one.
+SAME_FACTOR = 3.0
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Two units: a value in one is `factor` times that in the other, plus `offset`."""
+
+    factor: float
+    what: str
+    offset: float = 0.0
+
+    @property
+    def inverse(self) -> "Unit":
+        """The other way round."""
+        return Unit(1.0 / self.factor, self.what, -self.offset / self.factor)
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        factor = f"{self.factor:.4g}" if self.factor >= 1.0 else f"1/{1.0 / self.factor:.4g}"
+        parts = [f"a factor of {factor}"] if self.factor != 1.0 else []
+        parts += [f"{self.offset:+.5g}"] if self.offset else []
+        return f"{' and '.join(parts)} would fit{', as between ' if self.what else ''}{self.what}"
+
+
+UNITS = (
+    Unit(1_000.0, "values with and without a mark of thousands"),
+    *(Unit(power, "") for power in (10.0, 100.0, 1e4, 1e5, 1e6, 1e9)),
+    Unit(38.67, "cholesterol in mg/dL and mmol/L"),
+    Unit(18.02, "glucose in mg/dL and mmol/L"),
+    Unit(88.4, "creatinine in µmol/L and mg/dL, or triglycerides in mg/dL and mmol/L"),
+    Unit(7.501, "mmHg and kPa"),
+    Unit(4.184, "kJ and kcal"),
+    Unit(2.54, "cm and inches"),
+    Unit(30.48, "cm and feet"),
+    Unit(3.281, "feet and m"),
+    Unit(2.205, "pounds and kg"),
+    Unit(1.609, "km and miles"),
+    Unit(7.0, "days and weeks"),
+    Unit(12.0, "months and years"),
+    Unit(24.0, "hours and days"),
+    Unit(52.18, "weeks and years"),
+    Unit(365.2, "days and years"),
+    Unit(60.0, "minutes and hours, or seconds and minutes"),
+    Unit(3_600.0, "seconds and hours"),
+    Unit(1.8, "°F and °C", 32.0),
+    Unit(1.0, "K and °C", 273.15),
+)
+SAME_UNIT = Unit(1.0, "")
+KNOWN = tuple(unit for one in UNITS for unit in (one, one.inverse))
+
+
+@dataclass(frozen=True)
+class Look:
+    """A column's mean and spread, as one site or the others tell; a spread that nobody tells is nan."""
+
+    mean: float
+    spread: float
+
+
+def likely(own: Look, others: Look, apart: float) -> Unit | None:
+    """What the site's unit may be to that of the others, whose means lie about so far apart; known ones first."""
+    cost, known = min(((misfit(unit, own, others, apart), unit) for unit in KNOWN), key=lambda pair: pair[0])
+    if cost <= FITS:
+        return known
+    factor = own.mean / others.mean if others.mean else 0.0
+    spreads = own.spread / others.spread if others.spread else np.nan
+    if factor > 0.0 and (np.isnan(spreads) or 1.0 / SAME_FACTOR < spreads / factor < SAME_FACTOR):
+        return Unit(float(f"{factor:.3g}"), "")
+    if 1.0 / SAME_FACTOR < spreads < SAME_FACTOR:
+        return Unit(1.0, "", float(f"{own.mean - others.mean:.3g}"))
+    return None
+
+
+def misfit(unit: Unit, own: Look, others: Look, apart: float) -> float:
+    """How far off a guess is, squared, in what sites differ by anyway."""
+    off = (own.mean - unit.factor * others.mean - unit.offset) / (unit.factor * apart)
+    wider = np.log(own.spread / (unit.factor * others.spread)) / SPREADS_DIFFER
+    return float(off**2 + (0.0 if np.isnan(wider) else wider**2))
+
+
+def short(value: float) -> str:
+    """A number in few digits."""
+    return f"{float(f'{value:.3g}'):g}"

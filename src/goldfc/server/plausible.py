@@ -1,0 +1,300 @@
+"""Columns of a site that do not look like the others': in other units, moved, or the same in all rows.
+
+Messages are hostile until they are checked, so no site may have another one blamed. Every other site has one vote,
+whatever its rows: it compares the column's mean and spread with its own. It takes two thirds of the votes to call a
+column odd; and to refuse it, twice as much of a difference, five sites, and most of them not odd. So two hostile ones
+of eight need three of the five honest others. By how much sites that see different clusters differ anyway is measured
+in benchmarks/plausible.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldfc._types import FloatArray
+from goldfc.errors import BadMessage
+from goldfc.learning.micro_clusters import diagonal_of
+from goldfc.message.summary import Summary
+from goldfc.message.units import FITS, SAME_UNIT, Look, Unit, likely, misfit, short
+
+# A mean lies far out from so many spreads of the others on, and a spread is wide. Student's t with two degrees of
+# freedom makes honest spreads ten times as wide.
+FAR, WIDE = 5.0, 20.0
+# Mean and spread are both so many times the others', or one part of so many. What comes near to zero honestly becomes
+# small there: where the spread is more than so much of the mean it takes more, and where it is far more nothing counts.
+TIMES, TIMES_NEAR_ZERO = 6.0, 60.0
+CLEAR_OF_ZERO, NEAR_ZERO = 0.6, 2.0
+# A refusal takes so many times as much as a warning, and so many sites. So do two sites, of whom nobody is the odd one.
+SURE, LEAST_TO_REFUSE, LEAST_TO_NAME = 2.0, 5, 3
+# What spreads by less, relative to its mean, is constant up to rounding.
+ROUNDING = 1e-9
+# A constant is natural where so much of the others' rows have its value, up to so much of their spread.
+NATURAL, SAME = 0.2, 0.1
+# So many sentences are said; a page or a status file has no room for thousands.
+MOST_SAID = 10
+
+Kind = Literal["other", "constant", "apart"]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What every site (down) tells of every column of numbers (across); nan where it does not tell."""
+
+    sites: tuple[str, ...]
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+    means: FloatArray
+    spreads: FloatArray  # standard deviations
+    centroids: tuple[FloatArray, ...]  # of every site
+    masses: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, summaries: Sequence[Summary]) -> Self:
+        """Out of their messages."""
+        numbers = summaries[0].layout.numbers
+        named = summaries[0].terms.features
+        looks = [look_of(summary) for summary in summaries]
+        return cls(
+            sites=tuple(summary.site for summary in summaries),
+            columns=tuple(named[n].name if named else f"column {n + 1}" for n in numbers),
+            units=tuple(named[n].unit if named else "" for n in numbers),
+            means=np.array([mean for mean, _ in looks]),
+            spreads=np.array([spread for _, spread in looks]),
+            centroids=tuple(summary.centroids[:, numbers] for summary in summaries),
+            masses=tuple(weights_of(summary) for summary in summaries),
+        )
+
+    @property
+    def tells_spreads(self) -> NDArray[np.bool_]:
+        """Who tells more than one mean."""
+        return np.asarray(np.isfinite(self.spreads).all(axis=1))
+
+
+def weights_of(summary: Summary) -> FloatArray:
+    """The mass of every micro-cluster; the same for all where it is not told."""
+    return np.ones(len(summary.centroids)) if summary.mass is None else summary.mass.astype(np.float64)
+
+
+def look_of(summary: Summary) -> tuple[FloatArray, FloatArray]:
+    """Mean and spread of every column of numbers: as told, or as the micro-clusters have them."""
+    numbers = summary.layout.numbers
+    if summary.moments is not None:
+        mean, spread = summary.moments.mean[numbers], np.sqrt(summary.moments.variance[numbers])
+        return mean, np.where(spread > ROUNDING * np.abs(mean), spread, 0.0)
+    centroids, weights = summary.centroids[:, numbers], weights_of(summary)
+    mean = np.average(centroids, axis=0, weights=weights)
+    within = 0.0 if summary.shape is None else diagonal_of(summary.shape)
+    spread = np.sqrt(np.average((centroids - mean) ** 2, axis=0, weights=weights) + within)
+    return mean, spread if len(centroids) > 1 else np.full(len(numbers), np.nan)
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A column that is odd at one site; or at nobody knows which, where the site is None."""
+
+    kind: Kind
+    site: str | None
+    column: str
+    number: int  # of the column, among the columns of numbers
+    times: float  # how many times as much as it takes for a warning
+    sure: bool  # whether it may be refused
+    sentence: str
+
+
+def odd_columns(told: Told) -> list[Odd]:
+    """All that are odd, the oddest first."""
+    if len(told.sites) < 2 or not told.columns:
+        return []
+    votes = [votes_against(told, site) for site in range(len(told.sites))]
+    found = [odd for column in range(len(told.columns)) for odd in odd_in(told, column, votes)]
+    found = with_swaps(told, found)
+    return sorted(found, key=lambda odd: (-odd.times, odd.number))
+
+
+def votes_against(told: Told, site: int) -> FloatArray:
+    """How odd every other site (down) finds every column of one (across): from 1 on, too odd.
+
+    It is too odd for site k if its mean is further from the median of the others' means than FAR times the root mean
+    square of k's rows around that median; if its spread is WIDE times as large; or if mean and spread are both TIMES as
+    large, or as small, as those of k.
+    """
+    rest = np.arange(len(told.sites)) != site
+    own_mean, own_spread = told.means[site], told.spreads[site]
+    means, spreads = told.means[rest], told.spreads[rest]
+    centre = np.median(means, axis=0)
+    around = np.where(spreads > 0.0, np.hypot(spreads, means - centre), np.inf)  # who has a constant has no vote
+    size = np.abs(means)
+    enough = np.where(spreads <= CLEAR_OF_ZERO * size, TIMES, TIMES_NEAR_ZERO)
+    times = both_times(own_mean / nonzero(means), own_spread / nonzero(spreads))
+    times = np.where((spreads > 0.0) & (spreads <= NEAR_ZERO * size), times, 1.0)
+    larger, smaller = times / TIMES, 1.0 / (enough * times)
+    far, wide = np.abs(own_mean - centre) / (FAR * around), own_spread / (WIDE * around)
+    return np.asarray(np.max([np.nan_to_num(vote) for vote in (far, wide, larger, smaller)], axis=0))
+
+
+def nonzero(values: FloatArray) -> FloatArray:
+    """To divide by."""
+    return np.where(values == 0.0, np.nan, values)
+
+
+def both_times(means: FloatArray, spreads: FloatArray) -> FloatArray:
+    """By what factor both have grown, or shrunk; the one of the means where a spread is not told, and 1 if neither."""
+    spreads = np.where(np.isnan(spreads), means, spreads)
+    grown, shrunk = np.fmin(means, spreads), np.fmax(means, spreads)
+    same_sign = means > 0.0
+    return np.where(
+        same_sign & (grown > 1.0), grown, np.where(same_sign & (shrunk < 1.0) & (shrunk > 0.0), shrunk, 1.0)
+    )
+
+
+def odd_in(told: Told, column: int, votes: Sequence[FloatArray]) -> Iterator[Odd]:
+    """One column: who is odd in it, or that nobody knows."""
+    n_sites, tells = len(told.sites), told.tells_spreads
+    odd, contested = [], 0
+    for site, against in enumerate(votes):
+        ordered = -np.sort(-against[:, column])
+        voters = int(tells.sum()) - int(tells[site])
+        if voters == 0:
+            continue
+        times, half = ordered[math.ceil(2 * voters / 3) - 1], ordered[math.ceil(voters / 2) - 1]
+        sure = n_sites >= LEAST_TO_REFUSE and ordered[math.ceil(2 * (n_sites - 1) / 3) - 1] >= SURE
+        contested += int(half >= (1.0 if n_sites >= LEAST_TO_NAME else SURE))
+        if times >= 1.0:
+            odd.append((site, float(times), sure))
+    if 2 * contested >= n_sites:
+        yield apart_in(told, column, max((times for _, times, _ in odd), default=1.0))
+    elif n_sites >= LEAST_TO_NAME:
+        for site, times, sure in odd:
+            yield other_at(told, site, column, times, sure=sure)
+        yield from constants_in(told, column, {site for site, _, _ in odd})
+
+
+def apart_in(told: Told, column: int, times: float) -> Odd:
+    """Nobody knows who is right."""
+    means = told.means[:, column]
+    low, high = int(means.argmin()), int(means.argmax())
+    spreads = told.spreads[:, column]
+    higher, lower = (Look(float(means[site]), float(spreads[site])) for site in (high, low))
+    guess = likely(higher, lower, lower.spread if lower.spread > 0.0 else abs(lower.mean) or 1.0)
+    sentence = (
+        f"Column {told.columns[column]!r}: the mean is {short(means[low])} at {told.sites[low]} and "
+        f"{short(means[high])} at {told.sites[high]}, and nobody can say who is right; other units?{hint(guess)}"
+    )
+    return Odd("apart", None, told.columns[column], column, times, False, sentence)
+
+
+def other_at(told: Told, site: int, column: int, times: float, *, sure: bool) -> Odd:
+    """One site is the odd one."""
+    own, others, apart = compared(told, site, column)
+    guess = likely(own, others, apart)
+    moved = guess is not None and guess.factor == 1.0
+    asks = "are all values moved?" if moved else "other units?" if guess else "other units, or stray values?"
+    sentence = f"{both_looks(told, site, column)}; {asks}{hint(guess)}"
+    return Odd("other", told.sites[site], told.columns[column], column, times, sure, sentence)
+
+
+def compared(told: Told, site: int, column: int) -> tuple[Look, Look, float]:
+    """A column at a site, at the others, and how far the others lie around it: medians."""
+    rest = np.arange(len(told.sites)) != site
+    means, spreads = told.means[rest, column], told.spreads[rest, column]
+    centre = float(np.median(means))
+    others = Look(centre, float(np.nanmedian(spreads)))
+    apart = float(np.nanmedian(np.hypot(spreads, means - centre)))
+    return Look(float(told.means[site, column]), float(told.spreads[site, column])), others, apart
+
+
+def both_looks(told: Told, site: int, column: int) -> str:
+    """The beginning of a sentence: the means, or where these are alike the spreads."""
+    rest = np.arange(len(told.sites)) != site
+    means, spreads = told.means[rest, column], told.spreads[rest, column]
+    own, spread = told.means[site, column], told.spreads[site, column]
+    who = f"Column {told.columns[column]!r}: {told.sites[site]}'s"
+    if means.min() <= own <= means.max():
+        return f"{who} values spread by {short(spread)}, the others' by {span(spreads)}"
+    return f"{who} mean is {short(own)}, the others' {span(means)}"
+
+
+def constants_in(told: Told, column: int, known: set[int]) -> Iterator[Odd]:
+    """Who has one value in all rows, while all others' rows differ and hardly any have that value."""
+    spreads = told.spreads[:, column]
+    for site in np.flatnonzero(spreads == 0.0).tolist():
+        rest = [k for k in np.flatnonzero(told.tells_spreads).tolist() if k != site]
+        if site in known or len(rest) < 2 or (spreads[rest] == 0.0).any():
+            continue
+        value = told.means[site, column]
+        if np.median([share_at(told, k, column, value) for k in rest]) < NATURAL:
+            name = told.sites[site]
+            sentence = (
+                f"Column {told.columns[column]!r}: all rows of {name} have {short(value)}, and the others' spread by "
+                f"{span(spreads[rest])}; was it not measured there?"
+            )
+            yield Odd("constant", name, told.columns[column], column, 1.0, False, sentence)
+
+
+def share_at(told: Told, site: int, column: int, value: float) -> float:
+    """How much of a site's mass lies at a value."""
+    near = np.abs(told.centroids[site][:, column] - value) <= SAME * told.spreads[site, column]
+    return float(told.masses[site][near].sum() / told.masses[site].sum())
+
+
+# --- in words ---
+
+
+def span(values: FloatArray) -> str:
+    """From the least to the most of those that are told."""
+    low, high = short(float(np.nanmin(values))), short(float(np.nanmax(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def hint(guess: Unit | None) -> str:
+    """What would fit, if anything would."""
+    return "" if guess is None else f" ({guess.text})"
+
+
+def with_swaps(told: Told, found: Sequence[Odd]) -> list[Odd]:
+    """The same, but where two columns of a site fit when they are swapped, that is asked."""
+    renamed = dict[tuple[str | None, int], Odd]()
+    for one, other in combinations([odd for odd in found if odd.kind == "other"], 2):
+        if one.site == other.site and fits_as(told, one, other) and fits_as(told, other, one):
+            for odd, instead in ((one, other), (other, one)):
+                start = odd.sentence.partition(";")[0]
+                asked = replace(odd, sentence=f"{start}; is it swapped with {instead.column!r}?")
+                renamed[odd.site, odd.number] = asked
+    return [renamed.get((odd.site, odd.number), odd) for odd in found]
+
+
+def fits_as(told: Told, odd: Odd, instead: Odd) -> bool:
+    """Whether an odd column of a site is like another column of the others."""
+    site = told.sites.index(odd.site or "")
+    own, _, _ = compared(told, site, odd.number)
+    _, others, apart = compared(told, site, instead.number)
+    return misfit(SAME_UNIT, own, others, apart) <= FITS
+
+
+def said(odd: Sequence[Odd]) -> tuple[str, ...]:
+    """The sentences of the oddest, and how many there are besides."""
+    more = len(odd) - MOST_SAID
+    rest = (f"And {more} more columns that look odd.",) if more > 0 else ()
+    return (*(one.sentence for one in odd[:MOST_SAID]), *rest)
+
+
+# --- refused ---
+
+
+def implausible(odd: Sequence[Odd]) -> dict[str, BadMessage]:
+    """Why each site is refused whose columns are surely odd."""
+    sites = dict.fromkeys(one.site for one in odd if one.sure and one.site is not None)
+    return {site: refusal(site, [one for one in odd if one.site == site and one.sure]) for site in sites}
+
+
+def refusal(site: str, odd: Sequence[Odd]) -> BadMessage:
+    """Of one site, by its oddest columns."""
+    return BadMessage(
+        f"The summary of site {site!r} is implausible. {' '.join(said(odd))} Make it again from a corrected table.",
+        "column-implausible",
+    )
