@@ -1,12 +1,16 @@
 """What would make a column fit the others': a factor, another zero, or nothing that is known."""
 
+import math
+import re
 from dataclasses import dataclass
-
-import numpy as np
 
 # A column's mean may be off from what a guess says by about one spread of the others, and the logarithm of its own
 # spread by so much: sites see different clusters. A guess whose squares sum to more than FITS does not fit.
 SPREADS_DIFFER, FITS = 0.7, 6.0
+# A word of a column's name or unit speaks for a unit by so much.
+SPEAKS_FOR = 2.0
+# Further off it does not matter how far.
+MOST_OFF = 100.0
 # What is not known by name, but clear, must be so: mean and spread tell the same factor, up to this one.
 SAME_FACTOR = 3.0
 
@@ -36,7 +40,7 @@ class Unit:
 UNITS = (
     Unit(1_000.0, "values with and without a mark of thousands"),
     *(Unit(power, "") for power in (10.0, 100.0, 1e4, 1e5, 1e6, 1e9)),
-    Unit(38.67, "cholesterol in mg/dL and mmol/L"),
+    Unit(38.67, "cholesterol (LDL, HDL) in mg/dL and mmol/L"),
     Unit(18.02, "glucose in mg/dL and mmol/L"),
     Unit(88.4, "creatinine in µmol/L and mg/dL, or triglycerides in mg/dL and mmol/L"),
     Unit(7.501, "mmHg and kPa"),
@@ -68,25 +72,36 @@ class Look:
     spread: float
 
 
-def likely(own: Look, others: Look, apart: float) -> Unit | None:
-    """What the site's unit may be to that of the others, whose means lie about so far apart; known ones first."""
-    cost, known = min(((misfit(unit, own, others, apart), unit) for unit in KNOWN), key=lambda pair: pair[0])
-    if cost <= FITS:
-        return known
+def likely(own: Look, others: Look, apart: float, about: str = "") -> Unit | None:
+    """What the site's unit may be to that of the others, whose means lie about so far apart; known ones first.
+
+    Of those that fit, the name and the unit of the column may speak for one.
+    """
+    fitting = [(cost, unit) for unit in KNOWN if (cost := misfit(unit, own, others, apart)) <= FITS]
+    if fitting:
+        return min(fitting, key=lambda pair: pair[0] - SPEAKS_FOR * len(words(about) & words(pair[1].what)))[1]
     factor = own.mean / others.mean if others.mean else 0.0
-    spreads = own.spread / others.spread if others.spread else np.nan
-    if factor > 0.0 and (np.isnan(spreads) or 1.0 / SAME_FACTOR < spreads / factor < SAME_FACTOR):
+    spreads = own.spread / others.spread if others.spread else math.nan
+    if factor > 0.0 and (math.isnan(spreads) or 1.0 / SAME_FACTOR < spreads / factor < SAME_FACTOR):
         return Unit(float(f"{factor:.3g}"), "")
     if 1.0 / SAME_FACTOR < spreads < SAME_FACTOR:
         return Unit(1.0, "", float(f"{own.mean - others.mean:.3g}"))
     return None
 
 
+def words(text: str) -> set[str]:
+    """Names and units in it."""
+    return set(re.split(r"[^\w/°]+", text.lower())) - {"", "and", "or", "in"}
+
+
 def misfit(unit: Unit, own: Look, others: Look, apart: float) -> float:
     """How far off a guess is, squared, in what sites differ by anyway."""
-    off = (own.mean - unit.factor * others.mean - unit.offset) / (unit.factor * apart)
-    wider = np.log(own.spread / (unit.factor * others.spread)) / SPREADS_DIFFER
-    return float(off**2 + (0.0 if np.isnan(wider) else wider**2))
+    spread, apart = abs(unit.factor) * others.spread, abs(unit.factor) * apart
+    off = abs(own.mean - unit.factor * others.mean - unit.offset)
+    if (off and off >= MOST_OFF * apart) or (own.spread == 0.0) != (spread == 0.0):
+        return math.inf
+    wider = math.log(own.spread / spread) / SPREADS_DIFFER if own.spread > 0.0 and spread > 0.0 else 0.0
+    return ((off / apart) if off else 0.0) ** 2 + wider**2
 
 
 def short(value: float) -> str:

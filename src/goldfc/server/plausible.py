@@ -35,8 +35,8 @@ SURE, LEAST_TO_REFUSE, LEAST_TO_NAME = 2.0, 5, 3
 ROUNDING = 1e-9
 # A constant is natural where so much of the others' rows have its value, up to so much of their spread.
 NATURAL, SAME = 0.2, 0.1
-# So many sentences are said; a page or a status file has no room for thousands.
-MOST_SAID = 10
+# So many sentences are said: a page or a status file has no room for thousands. Swaps are sought in so many columns.
+MOST_SAID, MOST_SWAPPED = 10, 50
 
 Kind = Literal["other", "constant", "apart"]
 
@@ -74,6 +74,10 @@ class Told:
         """Who tells more than one mean."""
         return np.asarray(np.isfinite(self.spreads).all(axis=1))
 
+    def about(self, column: int) -> str:
+        """What a column is called, and its unit."""
+        return f"{self.columns[column]} {self.units[column]}"
+
 
 def weights_of(summary: Summary) -> FloatArray:
     """The mass of every micro-cluster; the same for all where it is not told."""
@@ -110,10 +114,34 @@ def odd_columns(told: Told) -> list[Odd]:
     """All that are odd, the oddest first."""
     if len(told.sites) < 2 or not told.columns:
         return []
-    votes = [votes_against(told, site) for site in range(len(told.sites))]
-    found = [odd for column in range(len(told.columns)) for odd in odd_in(told, column, votes)]
-    found = with_swaps(told, found)
-    return sorted(found, key=lambda odd: (-odd.times, odd.number))
+    counts = [count_votes(told, site) for site in range(len(told.sites))]
+    verdict = Verdict(*(np.array(part) for part in zip(*counts, strict=True)))
+    doubtful = (verdict.half >= 1.0).any(axis=0) | (verdict.times >= 1.0).any(axis=0)
+    found = [odd for column in np.flatnonzero(doubtful).tolist() for odd in odd_in(told, column, verdict)]
+    known = {(odd.site, odd.number) for odd in found}
+    found += [odd for odd in constants_in(told) if not {(odd.site, odd.number), (None, odd.number)} & known]
+    found.sort(key=lambda odd: (-odd.times, odd.number))
+    return [*with_swaps(told, found[:MOST_SWAPPED]), *found[MOST_SWAPPED:]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the others make of every site (down) in every column (across)."""
+
+    times: FloatArray  # how odd two thirds of those who tell spreads find it, at least
+    half: FloatArray  # and half of them
+    sure: FloatArray  # and two thirds of all
+
+
+def count_votes(told: Told, site: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The verdict on one site; 0 where nobody has a vote."""
+    ordered = -np.sort(-votes_against(told, site), axis=0)
+    others, voters = len(told.sites) - 1, int(told.tells_spreads.sum() - told.tells_spreads[site])
+    if not voters:
+        return (np.zeros(len(told.columns)),) * 3
+    places = math.ceil(2 * voters / 3), math.ceil(voters / 2), math.ceil(2 * others / 3)
+    times, half, sure = (ordered[place - 1] for place in places)
+    return times, half, sure
 
 
 def votes_against(told: Told, site: int) -> FloatArray:
@@ -152,26 +180,16 @@ def both_times(means: FloatArray, spreads: FloatArray) -> FloatArray:
     )
 
 
-def odd_in(told: Told, column: int, votes: Sequence[FloatArray]) -> Iterator[Odd]:
+def odd_in(told: Told, column: int, verdict: Verdict) -> Iterator[Odd]:
     """One column: who is odd in it, or that nobody knows."""
-    n_sites, tells = len(told.sites), told.tells_spreads
-    odd, contested = [], 0
-    for site, against in enumerate(votes):
-        ordered = -np.sort(-against[:, column])
-        voters = int(tells.sum()) - int(tells[site])
-        if voters == 0:
-            continue
-        times, half = ordered[math.ceil(2 * voters / 3) - 1], ordered[math.ceil(voters / 2) - 1]
-        sure = n_sites >= LEAST_TO_REFUSE and ordered[math.ceil(2 * (n_sites - 1) / 3) - 1] >= SURE
-        contested += int(half >= (1.0 if n_sites >= LEAST_TO_NAME else SURE))
-        if times >= 1.0:
-            odd.append((site, float(times), sure))
-    if 2 * contested >= n_sites:
-        yield apart_in(told, column, max((times for _, times, _ in odd), default=1.0))
+    n_sites, times = len(told.sites), verdict.times[:, column]
+    enough = 1.0 if n_sites >= LEAST_TO_NAME else SURE
+    if 2 * (verdict.half[:, column] >= enough).sum() >= n_sites:
+        yield apart_in(told, column, float(times.max()))
     elif n_sites >= LEAST_TO_NAME:
-        for site, times, sure in odd:
-            yield other_at(told, site, column, times, sure=sure)
-        yield from constants_in(told, column, {site for site, _, _ in odd})
+        for site in np.flatnonzero(times >= 1.0).tolist():
+            sure = n_sites >= LEAST_TO_REFUSE and verdict.sure[site, column] >= SURE
+            yield other_at(told, site, column, float(times[site]), sure=bool(sure))
 
 
 def apart_in(told: Told, column: int, times: float) -> Odd:
@@ -180,7 +198,7 @@ def apart_in(told: Told, column: int, times: float) -> Odd:
     low, high = int(means.argmin()), int(means.argmax())
     spreads = told.spreads[:, column]
     higher, lower = (Look(float(means[site]), float(spreads[site])) for site in (high, low))
-    guess = likely(higher, lower, lower.spread if lower.spread > 0.0 else abs(lower.mean) or 1.0)
+    guess = likely(higher, lower, lower.spread if lower.spread > 0.0 else abs(lower.mean) or 1.0, told.about(column))
     sentence = (
         f"Column {told.columns[column]!r}: the mean is {short(means[low])} at {told.sites[low]} and "
         f"{short(means[high])} at {told.sites[high]}, and nobody can say who is right; other units?{hint(guess)}"
@@ -191,7 +209,7 @@ def apart_in(told: Told, column: int, times: float) -> Odd:
 def other_at(told: Told, site: int, column: int, times: float, *, sure: bool) -> Odd:
     """One site is the odd one."""
     own, others, apart = compared(told, site, column)
-    guess = likely(own, others, apart)
+    guess = likely(own, others, apart, told.about(column))
     moved = guess is not None and guess.factor == 1.0
     asks = "are all values moved?" if moved else "other units?" if guess else "other units, or stray values?"
     sentence = f"{both_looks(told, site, column)}; {asks}{hint(guess)}"
@@ -219,19 +237,19 @@ def both_looks(told: Told, site: int, column: int) -> str:
     return f"{who} mean is {short(own)}, the others' {span(means)}"
 
 
-def constants_in(told: Told, column: int, known: set[int]) -> Iterator[Odd]:
+def constants_in(told: Told) -> Iterator[Odd]:
     """Who has one value in all rows, while all others' rows differ and hardly any have that value."""
-    spreads = told.spreads[:, column]
-    for site in np.flatnonzero(spreads == 0.0).tolist():
-        rest = [k for k in np.flatnonzero(told.tells_spreads).tolist() if k != site]
-        if site in known or len(rest) < 2 or (spreads[rest] == 0.0).any():
-            continue
-        value = told.means[site, column]
+    constant, voters = told.spreads == 0.0, np.flatnonzero(told.tells_spreads).tolist()
+    if len(voters) < LEAST_TO_NAME:
+        return
+    for column in np.flatnonzero(constant.sum(axis=0) == 1).tolist():
+        site = int(constant[:, column].argmax())
+        rest, value = [k for k in voters if k != site], told.means[site, column]
         if np.median([share_at(told, k, column, value) for k in rest]) < NATURAL:
-            name = told.sites[site]
+            name, others = told.sites[site], span(told.spreads[rest, column])
             sentence = (
                 f"Column {told.columns[column]!r}: all rows of {name} have {short(value)}, and the others' spread by "
-                f"{span(spreads[rest])}; was it not measured there?"
+                f"{others}; was it not measured there?"
             )
             yield Odd("constant", name, told.columns[column], column, 1.0, False, sentence)
 
