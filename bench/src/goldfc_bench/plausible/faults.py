@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from goldfc_bench.families import FAMILIES, comparable, sites_of
 N_SITES = 8
 MOST_ROWS = 300  # of a site
 FEWEST_ROWS = 20
+EACH = 3  # faults of every federation, one at a time
 # Standardised values beyond would be no realistic measurements.
 LONGEST = 5.0
 # Of a column that is moved, in standard deviations of all rows.
@@ -136,34 +137,40 @@ class Struck:
     rows: FloatArray  # all of the site's
 
 
-def draw(number: int) -> tuple[Drawn, Struck]:
-    """A federation, and what one of its sites has instead; the same for the same number."""
-    fault = FAULTS[number % len(FAULTS)]
-    rng = generator(number, "plausible")
-    column = str(rng.choice(fault.columns))
-    drawn = drawn_with(BASES[number % len(BASES)], column, number, rng)
+def struck_in(number: int) -> Struck:
+    """Of the federation that it is of, what one of its sites has instead; the same for the same number."""
+    drawn, rng = federation_of(number // EACH), generator(number, "fault")
+    fault, column = fault_of(number)
     site, place = str(rng.choice(list(drawn.sites))), drawn.names.index(column)
     rows = drawn.sites[site].copy()
     rows[:, place] = fault.strike(rows[:, place], float(np.vstack(list(drawn.sites.values()))[:, place].std()), rng)
-    return drawn, Struck(fault, site, column, rows)
+    return Struck(fault, site, column, rows)
 
 
-def drawn_with(base: str, column: str, number: int, rng: np.random.Generator) -> Drawn:
-    """Sites of a family, its numbers as columns of a laboratory; one of them is chosen."""
+def fault_of(number: int) -> tuple[Fault, str]:
+    """In turn, and in which column."""
+    fault = FAULTS[number % len(FAULTS)]
+    return fault, str(generator(number, "column").choice(fault.columns))
+
+
+@lru_cache(maxsize=1)
+def federation_of(draw: int) -> Drawn:
+    """Sites of a family, its numbers as columns of a laboratory; among them those that get a fault."""
+    base, rng = BASES[draw % len(BASES)], generator(draw, "plausible")
     family = next(one for one in FAMILIES if one.name == base)
-    table = family.draw(generator(number, "family", base))
+    table = family.draw(generator(draw, "family", base))
     z = np.clip(comparable(table)[:, : len(MEASURES)], -LONGEST, LONGEST)
-    measures = with_column(column, z.shape[1], rng)
+    needed = {fault_of(number)[1] for number in range(EACH * draw, EACH * (draw + 1))}
+    measures = with_columns(needed, z.shape[1], rng)
     values = np.column_stack([one.of(z[:, place]) for place, one in enumerate(measures)])
-    held = [few_of(rows, rng) for rows in sites_of(table, N_SITES, generator(number, "sites", base))]
+    held = [few_of(rows, rng) for rows in sites_of(table, N_SITES, generator(draw, "sites", base))]
     return Drawn(measures, {f"s{place}": values[rows] for place, rows in enumerate(held) if len(rows) >= FEWEST_ROWS})
 
 
-def with_column(name: str, count: int, rng: np.random.Generator) -> tuple[Measure, ...]:
-    """So many measures in any order, one of which is chosen."""
-    others = [one for one in MEASURES if one.name != name]
-    some = [others[place] for place in rng.permutation(len(others))[: count - 1]]
-    chosen = [*some, next(one for one in MEASURES if one.name == name)]
+def with_columns(names: set[str], count: int, rng: np.random.Generator) -> tuple[Measure, ...]:
+    """So many measures in any order, among them these."""
+    order = [MEASURES[place] for place in rng.permutation(len(MEASURES))]
+    chosen = sorted(order, key=lambda one: one.name not in names)[:count]
     return tuple(chosen[place] for place in rng.permutation(len(chosen)))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from goldfc_bench.attacks.page import table
-from goldfc_bench.plausible.faults import FAULTS, LEAST_MOVE, MOST_MOVE, MOST_ROWS
+from goldfc_bench.plausible.faults import EACH, FAULTS, LEAST_MOVE, MOST_MOVE, MOST_ROWS
 from goldfc_bench.plausible.run import FACTORS, MOVES, Row
 
 PAGE = """# Plausible columns
@@ -11,7 +11,8 @@ PAGE = """# Plausible columns
 Made by `{command}`.
 
 Federations of eight Non-ICD sites: families of generated clusters as columns of a laboratory (LDL in mmol/L, income in
-EUR, temperature in °C), at most {rows} rows a site. One column of one site has a fault. Every site sends the message
+EUR, temperature in °C), at most {rows} rows a site. One column of one site has a fault; {each} federations, with a fault
+each, are the same before it. Every site sends the message
 that it would really send, at the level `suppressed`, and looks at its own columns (`goldfc.site.outliers`); the server
 compares the columns of all (`goldfc.server.plausible`). A fault is found where site *and* column are named. *Moved* is
 by {least:g} to {most:g} standard deviations of all rows. That a column is constant counts only where the server says
@@ -52,10 +53,12 @@ def as_markdown(rows: Sequence[Row], command: str) -> str:
     """The page."""
     targets = list(targets_of(rows))
     struck = [row for row in rows if row.group == "fault"]
-    said = [f"- {row.group} {row.name}: {one}" for row in rows for one in (*row.by_server, *row.by_site)]
+    honest = [row for row in rows if row.is_first]
+    said = [f"- {row.group} {row.name}: {one}" for row in honest for one in (*row.by_server, *row.by_site)]
     return PAGE.format(
         command=command,
         rows=MOST_ROWS,
+        each=EACH,
         least=LEAST_MOVE,
         most=MOST_MOVE,
         met=sum(met for *_, met in targets),
@@ -75,7 +78,7 @@ def as_markdown(rows: Sequence[Row], command: str) -> str:
                 "honest sites refused",
                 "sites too small",
             ),
-            [line_of_alarms(title, [row for row in rows if row.group == group]) for group, title in GROUPS.items()],
+            [line_of_alarms(title, [row for row in honest if row.group == group]) for group, title in GROUPS.items()],
         ),
         sentences="\n".join(said),
         moves=table(
@@ -98,9 +101,9 @@ def targets_of(rows: Sequence[Row]) -> Iterator[tuple[str, str, str, bool]]:
     found = [row.found for row in struck]
     yield "faults found, site and column named", "95 %", share(found), sum(found) >= 0.95 * len(found)
     for group, title in GROUPS.items():
-        alarms = [row.alarm for row in rows if row.group == group]
+        alarms = [row.alarm for row in rows if row.group == group and row.is_first]
         yield f"false alarms, {title}", "at most 5 %", share(alarms), sum(alarms) <= 0.05 * len(alarms)
-    out = sum(row.thrown_out for row in rows)
+    out = sum(row.thrown_out for row in rows if row.is_first)
     yield "honest sites that would be refused", "0", str(out), not out
 
 

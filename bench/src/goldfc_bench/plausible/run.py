@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -20,7 +21,7 @@ from goldfc.site.summarize import summarize
 from goldfc_bench.cases import split_of
 from goldfc_bench.digest import digest_of
 from goldfc_bench.families import FAMILIES
-from goldfc_bench.plausible.faults import Struck, draw
+from goldfc_bench.plausible.faults import EACH, Struck, federation_of, struck_in
 from goldfc_bench.rows import RowFile
 from goldfc_bench.shapes.sites import draw_sites
 
@@ -70,6 +71,11 @@ class Row:
     def work(self) -> "Work":
         """What it is of."""
         return self.group, self.name
+
+    @property
+    def is_first(self) -> bool:
+        """Of those that are the same federation before the fault."""
+        return self.group != "fault" or int(self.name) % EACH == 0
 
     @property
     def found(self) -> bool:
@@ -167,17 +173,17 @@ def said_at(site: str, rows: FloatArray, names: Sequence[str] = ()) -> Iterator[
 
 def row_with_fault(name: str) -> Row:
     """A federation before and after."""
-    drawn, struck = draw(int(name))
-    honest = {one.site: one for one in map_sent(drawn.sites, drawn.terms) if one is not None}
-    before = judged("fault", name, drawn.sites, list(honest.values()))
+    drawn, struck = federation_of(int(name) // EACH), struck_in(int(name))
+    before, honest = before_fault(int(name) // EACH)
     message = sent(struck.site, struck.rows, drawn.terms)
-    others = [one for site, one in honest.items() if site != struck.site]
+    others = [one for one in honest if one.site != struck.site]
     odd = odd_columns(Told.of([*others, message] if message else others))
     hits = [one for one in odd if is_named(one, struck)]
     own = [one for one in outliers(struck.rows, drawn.names) if one.kind != "constant"]
-    moves, factors = degrees(Told.of(list(honest.values())), np.random.default_rng(int(name)))
+    moves, factors = degrees(Told.of(honest), np.random.default_rng(int(name)))
     return replace(
         before,
+        name=name,
         found_by_server=bool(hits),
         found_by_site=any(one.column == struck.column for one in own),
         also=tuple(one.sentence for one in odd if not is_named(one, struck)),
@@ -186,6 +192,14 @@ def row_with_fault(name: str) -> Row:
         moves=moves,
         factors=factors,
     )
+
+
+@lru_cache(maxsize=1)
+def before_fault(draw: int) -> tuple[Row, list[Summary]]:
+    """What is said while all are honest, and their messages."""
+    drawn = federation_of(draw)
+    honest = [one for one in map_sent(drawn.sites, drawn.terms) if one is not None]
+    return judged("fault", "", drawn.sites, honest), honest
 
 
 def is_named(odd: Odd, struck: Struck) -> bool:
