@@ -60,7 +60,6 @@ UNITS = (
     Unit(1.8, "°F and °C", 32.0),
     Unit(1.0, "K and °C", 273.15),
 )
-SAME_UNIT = Unit(1.0, "")
 KNOWN = tuple(unit for one in UNITS for unit in (one, one.inverse))
 
 

@@ -10,7 +10,6 @@ in benchmarks/plausible.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Literal, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.message.summary import Summary
-from goldfc.message.units import FITS, SAME_UNIT, Look, Unit, likely, misfit, short
+from goldfc.message.units import FITS, SPREADS_DIFFER, Look, Unit, likely, short
 
 # A mean lies far out from so many spreads of the others on, and a spread is wide. Student's t with two degrees of
 # freedom makes honest spreads ten times as wide.
@@ -116,7 +115,7 @@ def odd_columns(told: Told) -> list[Odd]:
         return []
     counts = [count_votes(told, site) for site in range(len(told.sites))]
     verdict = Verdict(*(np.array(part) for part in zip(*counts, strict=True)))
-    doubtful = (verdict.half >= 1.0).any(axis=0) | (verdict.times >= 1.0).any(axis=0)
+    doubtful = (verdict.most >= 1.0).any(axis=0) | (verdict.times >= 1.0).any(axis=0)
     found = [odd for column in np.flatnonzero(doubtful).tolist() for odd in odd_in(told, column, verdict)]
     known = {(odd.site, odd.number) for odd in found}
     found += [odd for odd in constants_in(told) if not {(odd.site, odd.number), (None, odd.number)} & known]
@@ -129,19 +128,18 @@ class Verdict:
     """What the others make of every site (down) in every column (across)."""
 
     times: FloatArray  # how odd two thirds of those who tell spreads find it, at least
-    half: FloatArray  # and half of them
+    most: FloatArray  # and most of them
     sure: FloatArray  # and two thirds of all
 
 
 def count_votes(told: Told, site: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The verdict on one site; 0 where nobody has a vote."""
-    ordered = -np.sort(-votes_against(told, site), axis=0)
     others, voters = len(told.sites) - 1, int(told.tells_spreads.sum() - told.tells_spreads[site])
     if not voters:
         return (np.zeros(len(told.columns)),) * 3
-    places = math.ceil(2 * voters / 3), math.ceil(voters / 2), math.ceil(2 * others / 3)
-    times, half, sure = (ordered[place - 1] for place in places)
-    return times, half, sure
+    places = [others - place for place in (math.ceil(2 * voters / 3), voters // 2 + 1, math.ceil(2 * others / 3))]
+    times, most, sure = np.partition(votes_against(told, site), places, axis=0)[places]
+    return times, most, sure
 
 
 def votes_against(told: Told, site: int) -> FloatArray:
@@ -184,7 +182,7 @@ def odd_in(told: Told, column: int, verdict: Verdict) -> Iterator[Odd]:
     """One column: who is odd in it, or that nobody knows."""
     n_sites, times = len(told.sites), verdict.times[:, column]
     enough = 1.0 if n_sites >= LEAST_TO_NAME else SURE
-    if 2 * (verdict.half[:, column] >= enough).sum() >= n_sites:
+    if 2 * (verdict.most[:, column] >= enough).sum() >= n_sites:
         yield apart_in(told, column, float(times.max()))
     elif n_sites >= LEAST_TO_NAME:
         for site in np.flatnonzero(times >= 1.0).tolist():
@@ -275,23 +273,27 @@ def hint(guess: Unit | None) -> str:
 
 
 def with_swaps(told: Told, found: Sequence[Odd]) -> list[Odd]:
-    """The same, but where two columns of a site fit when they are swapped, that is asked."""
-    renamed = dict[tuple[str | None, int], Odd]()
-    for one, other in combinations([odd for odd in found if odd.kind == "other"], 2):
-        if one.site == other.site and fits_as(told, one, other) and fits_as(told, other, one):
-            for odd, instead in ((one, other), (other, one)):
-                start = odd.sentence.partition(";")[0]
-                asked = replace(odd, sentence=f"{start}; is it swapped with {instead.column!r}?")
-                renamed[odd.site, odd.number] = asked
-    return [renamed.get((odd.site, odd.number), odd) for odd in found]
+    """The same, but where a column of a site is like another one of the others, and that like this, it is asked."""
+    return [odd if odd.site is None or odd.kind != "other" else with_swap(told, odd, odd.site) for odd in found]
 
 
-def fits_as(told: Told, odd: Odd, instead: Odd) -> bool:
-    """Whether an odd column of a site is like another column of the others."""
-    site = told.sites.index(odd.site or "")
-    own, _, _ = compared(told, site, odd.number)
-    _, others, apart = compared(told, site, instead.number)
-    return misfit(SAME_UNIT, own, others, apart) <= FITS
+def with_swap(told: Told, odd: Odd, name: str) -> Odd:
+    """One odd column, of a site of that name."""
+    site, own = told.sites.index(name), odd.number
+    rest = np.arange(len(told.sites)) != site
+    centres, spreads = np.median(told.means[rest], axis=0), np.nanmedian(told.spreads[rest], axis=0)
+    apart = np.nanmedian(np.hypot(told.spreads[rest], told.means[rest] - centres), axis=0)
+    mean, spread = told.means[site], told.spreads[site]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        there = ((mean[own] - centres) / apart) ** 2 + (np.log(spread[own] / spreads) / SPREADS_DIFFER) ** 2
+        back = ((mean - centres[own]) / apart[own]) ** 2 + (np.log(spread / spreads[own]) / SPREADS_DIFFER) ** 2
+    misfits = np.nan_to_num(np.maximum(there, back), nan=np.inf)
+    misfits[own] = np.inf
+    other = int(misfits.argmin())
+    if misfits[other] > FITS:
+        return odd
+    start = odd.sentence.partition(";")[0]
+    return replace(odd, sentence=f"{start}; is it swapped with {told.columns[other]!r}?")
 
 
 def said(odd: Sequence[Odd]) -> tuple[str, ...]:

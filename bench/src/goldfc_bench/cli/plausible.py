@@ -11,7 +11,7 @@ from goldfc_bench.cli.shared import JOBS_OPTION, command_line, main
 
 @main.command("plausible")
 @click.option("--federations", type=click.IntRange(1), default=200, show_default=True, help="With a fault each.")
-@click.option("--quick", is_flag=True, help="Nine federations, and two of honest sites.")
+@click.option("--quick", is_flag=True, help="Three federations, and one of honest sites.")
 @JOBS_OPTION
 @click.option("--out", type=click.Path(path_type=Path), help="A folder for plausible/README.md and rows.jsonl.")
 def plausible_command(federations: int, quick: bool, jobs: int, out: Path | None) -> None:
@@ -21,7 +21,7 @@ def plausible_command(federations: int, quick: bool, jobs: int, out: Path | None
     from goldfc_bench.plausible.run import Row, all_work, make_rows, narrow_families
     from goldfc_bench.rows import RowFile
 
-    work = all_work(9, (), ("150 rows", "two moons")) if quick else all_work(federations, TEN, narrow_families())
+    work = all_work(3, (), ("150 rows",)) if quick else all_work(federations, TEN, narrow_families())
     with TemporaryDirectory() as scratch, progress_bar("federations", len(work)) as bar:
         file = RowFile((out / "plausible" if out else Path(scratch)) / "rows.jsonl", Row.from_json)
         rows = make_rows(work, jobs, file, lambda: bar.advance(bar.task_ids[0]))

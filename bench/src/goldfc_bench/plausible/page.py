@@ -11,12 +11,12 @@ PAGE = """# Plausible columns
 Made by `{command}`.
 
 Federations of eight Non-ICD sites: families of generated clusters as columns of a laboratory (LDL in mmol/L, income in
-EUR, temperature in °C), at most {rows} rows a site. One column of one site has a fault; {each} federations, with a fault
-each, are the same before it. Every site sends the message
-that it would really send, at the level `suppressed`, and looks at its own columns (`goldfc.site.outliers`); the server
-compares the columns of all (`goldfc.server.plausible`). A fault is found where site *and* column are named. *Moved* is
-by {least:g} to {most:g} standard deviations of all rows. That a column is constant counts only where the server says
-so: at the site it is no alarm.
+EUR, temperature in °C), at most {rows} rows a site. One column of one site has a fault; {each} federations, with a
+fault each, are the same before it. Every site sends the message that it would really send, at the level `suppressed`,
+and looks at its own columns (`goldfc.site.outliers`); the server compares the columns of all
+(`goldfc.server.plausible`). A fault is found where site *and* column are named. *Moved* is by {least:g} to {most:g}
+standard deviations of all rows. That a column is constant counts only where the server says so: at the site it is no
+alarm.
 
 ## Targets: {met} of {n_targets} met
 
