@@ -22,8 +22,8 @@ SAMPLE, ENDS = 10_000, 40
 FEWEST, GROUP = 20, 5
 # What a mark of thousands makes of a number when it is taken for a decimal mark. Between such values and the others is
 # nothing over so many times their upper end, and multiplied they meet the others, up to so much; or they alone have
-# three decimals, and the others are whole and larger than so many.
-THOUSAND, EMPTY, MEETS, WHOLE = 1_000.0, 10.0, 1.5, 50.0
+# three decimals, and the others are whole, larger than so many, and more than so rare as they are by chance.
+THOUSAND, EMPTY, MEETS, WHOLE, BY_CHANCE = 1_000.0, 10.0, 1.5, 50.0, 0.02
 # Groups with zeros of their own: what is between them is so many times as wide as either.
 ANOTHER_ZERO = 30.0
 # A stray value is so many times as far from the median as the next, and as rare as that in a tail like that of so many
@@ -151,7 +151,12 @@ def by_decimals(values: FloatArray) -> Suspect | None:
     """Values from 1 to 1000 with three decimals among whole numbers that are as large as they without their mark."""
     whole = values == np.floor(values)
     odd, even = values[~whole], values[whole]
-    if min(len(odd), len(even)) < GROUP or odd[0] < 1.0 or odd[-1] >= THOUSAND or np.median(even) < WHOLE:
+    if (
+        min(len(odd), len(even)) < max(GROUP, BY_CHANCE * len(values))
+        or odd[0] < 1.0
+        or odd[-1] >= THOUSAND
+        or np.median(even) < WHOLE
+    ):
         return None
     in_thousands, in_hundreds = (np.abs(np.rint(odd * times) / times - odd) < 1e-9 * odd for times in (1_000.0, 100.0))
     if not in_thousands.all() or in_hundreds.mean() > 0.5:
