@@ -92,6 +92,18 @@ def test_wide_values_around_the_same_mean_are_named_by_their_spread() -> None:
     assert "other units, or stray values?" in odd.sentence
 
 
+def test_a_cluster_that_one_site_alone_sees_is_no_fault() -> None:
+    them = honest(8, 0)
+    ill = np.array([them.means[3], them.means[3] + [40.0, 0.0, 0.0]])
+    mean, spread = ill.mean(axis=0), ill.std(axis=0) + 0.1
+    means, spreads = them.means.copy(), them.spreads.copy()
+    means[3, 0], spreads[3, 0] = mean[0], spread[0]
+    lying = replace(them, means=means, spreads=spreads)
+    assert names(odd_columns(lying)) == [("s3", "ldl")]  # the micro-clusters have another mean than is told
+    seen = tuple(ill if site == 3 else own for site, own in enumerate(them.centroids))
+    assert odd_columns(replace(lying, centroids=seen)) == []
+
+
 def test_a_constant_column_is_named_unless_the_others_have_that_value_too() -> None:
     them = honest(8, 0)
     them.spreads[4, 2] = 0.0

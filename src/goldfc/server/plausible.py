@@ -28,6 +28,9 @@ FAR, WIDE = 5.0, 20.0
 # small there: where the spread is more than so much of the mean it takes more, and where it is far more nothing counts.
 TIMES, TIMES_NEAR_ZERO = 6.0, 60.0
 CLEAR_OF_ZERO, NEAR_ZERO = 0.6, 2.0
+# Not so where so much of the site's rows lies within so many spreads of the others': then only some are unlike them.
+# That its micro-centroids tell, if its spread is at most so many times theirs.
+MIXED, REACH, WITHIN = 0.3, 3.0, 3.0
 # A refusal takes so many times as much as a warning, and so many sites. So do two sites, of whom nobody is the odd one.
 SURE, LEAST_TO_REFUSE, LEAST_TO_NAME = 2.0, 5, 3
 # What spreads by less, relative to its mean, is constant up to rounding.
@@ -147,7 +150,7 @@ def votes_against(told: Told, site: int) -> FloatArray:
 
     It is too odd for site k if its mean is further from the median of the others' means than FAR times the root mean
     square of k's rows around that median; if its spread is WIDE times as large; or if mean and spread are both TIMES as
-    large, or as small, as those of k.
+    large, or as small, as those of k. A site many of whose rows are like the others' has clusters that they do not see.
     """
     rest = np.arange(len(told.sites)) != site
     own_mean, own_spread = told.means[site], told.spreads[site]
@@ -160,7 +163,21 @@ def votes_against(told: Told, site: int) -> FloatArray:
     times = np.where((spreads > 0.0) & (spreads <= NEAR_ZERO * size), times, 1.0)
     larger, smaller = times / TIMES, 1.0 / (enough * times)
     far, wide = np.abs(own_mean - centre) / (FAR * around), own_spread / (WIDE * around)
-    return np.asarray(np.max([np.nan_to_num(vote) for vote in (far, wide, larger, smaller)], axis=0))
+    beyond = np.max([np.nan_to_num(vote) for vote in (far, wide, larger)], axis=0)
+    beyond *= share_among(told, site, centre, np.nanmedian(np.hypot(spreads, means - centre), axis=0)) < MIXED
+    return np.asarray(np.maximum(beyond, np.nan_to_num(smaller)))
+
+
+def share_among(told: Told, site: int, centre: FloatArray, around: FloatArray) -> FloatArray:
+    """How much of a site's mass lies where the others' rows are, in every column: a fault leaves none there.
+
+    What a site tells of its micro-clusters counts only if these have its mean, and about its spread.
+    """
+    centroids, mass = told.centroids[site], told.masses[site] / told.masses[site].sum()
+    mean = mass @ centroids
+    between = np.sqrt(mass @ (centroids - mean) ** 2)
+    honest = (np.abs(mean - told.means[site]) <= between) & (told.spreads[site] <= WITHIN * between)
+    return np.asarray(mass @ (np.abs(centroids - centre) <= REACH * around) * honest)
 
 
 def nonzero(values: FloatArray) -> FloatArray:

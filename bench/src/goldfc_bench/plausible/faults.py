@@ -12,7 +12,7 @@ from goldfc.randomness import generator
 from goldfc_bench.families import FAMILIES, comparable, sites_of
 
 N_SITES = 8
-MOST_ROWS = 300  # of a site
+MOST_ROWS = 150  # of a site
 FEWEST_ROWS = 20
 EACH = 3  # faults of every federation, one at a time
 # Standardised values beyond would be no realistic measurements.
