@@ -144,8 +144,8 @@ def test_the_report_names_sites_and_what_changes_without_each(here: Path) -> Non
 
 
 def test_a_column_in_other_units_is_named_when_it_is_fused_collected_and_reported(here: Path) -> None:
-    months = [(12.0 * age, pressure) for age, pressure in rows_of(2)]
-    lines = [f"c{row},{age:.2f},{pressure:.2f}" for row, (age, pressure) in enumerate(months)]
+    days = [(7.0 * age, pressure) for age, pressure in rows_of(2)]
+    lines = [f"c{row},{age:.2f},{pressure:.2f}" for row, (age, pressure) in enumerate(days)]
     Path("c/c.csv").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     summarize_all()
@@ -153,7 +153,7 @@ def test_a_column_in_other_units_is_named_when_it_is_fused_collected_and_reporte
     code, output = run("fuse", "a.summary", "b.summary", "c.summary", "-k", "3", "-o", "global.model")
     assert code == 0
     assert odd in output
-    assert "a factor of 12 would fit, as between months and years" in output
+    assert "a factor of 7 would fit, as between days and weeks" in output
     (here / "round" / "inbox").mkdir(parents=True)
     for name in ("a.summary", "b.summary", "c.summary"):
         shutil.copy(name, here / "round" / "inbox" / name)

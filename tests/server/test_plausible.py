@@ -12,7 +12,7 @@ from goldfc.errors import BadMessage, TooFewSites
 from goldfc.message.columns import Column
 from goldfc.message.units import Look, likely
 from goldfc.server.one_shot import fusion_of
-from goldfc.server.plausible import MOST_SAID, Odd, Told, implausible, odd_columns, said
+from goldfc.server.plausible import MOST_SAID, Looks, Odd, implausible, odd_columns, said
 from goldfc.server.round import fuse_admitted
 from sentences import refused
 
@@ -20,23 +20,23 @@ NUMBERS = (Column(name="ldl", unit="mmol/L"), Column(name="temperature", unit="Â
 MIDDLE, SPREAD = np.array([3.3, 36.8, 55.0]), np.array([0.9, 0.6, 15.0])
 
 
-def told(means: FloatArray, spreads: FloatArray) -> Told:
+def told(means: FloatArray, spreads: FloatArray) -> Looks:
     """Sites that tell these, and two micro-clusters each."""
     n_sites, n_columns = means.shape
     names = tuple(column.name for column in NUMBERS[:n_columns])
     units = tuple(column.unit for column in NUMBERS[:n_columns])
     halves = tuple(np.array([mean - spread, mean + spread]) for mean, spread in zip(means, spreads, strict=True))
-    return Told(tuple(f"s{n}" for n in range(n_sites)), names, units, means, spreads, halves, (np.ones(2),) * n_sites)
+    return Looks(tuple(f"s{n}" for n in range(n_sites)), names, units, means, spreads, halves, (np.ones(2),) * n_sites)
 
 
-def honest(n_sites: int, seed: int) -> Told:
+def honest(n_sites: int, seed: int) -> Looks:
     """Sites that see different clusters: means and spreads differ."""
     rng = np.random.default_rng(seed)
     means = MIDDLE + SPREAD * rng.normal(size=(n_sites, 3)) * 0.6
     return told(means, SPREAD * rng.uniform(0.4, 1.3, size=(n_sites, 3)))
 
 
-def changed(them: Told, site: int, column: int, *, factor: float = 1.0, by: float = 0.0) -> Told:
+def changed(them: Looks, site: int, column: int, *, factor: float = 1.0, by: float = 0.0) -> Looks:
     """The same with one column of one site in other units, or moved."""
     means, spreads = them.means.copy(), them.spreads.copy()
     means[site, column] = factor * means[site, column] + by
@@ -270,17 +270,17 @@ def test_without_columns_of_numbers_there_is_nothing_to_compare() -> None:
     rng = np.random.default_rng(0)
     rows = [(rng.random((60, 1)) < share).astype(float) for share in (0.1, 0.9, 0.5)]
     sent = [summarize(own, f"s{n}", fusion_of(what).task, terms=what.terms)[0] for n, own in enumerate(rows)]
-    assert odd_columns(Told.of(sent)) == []
+    assert odd_columns(Looks.of(sent)) == []
 
 
 def test_what_is_told_without_moments_follows_from_the_micro_clusters() -> None:
     what = agreed()
     sent = summaries(what)
-    exact, derived = Told.of(sent), Told.of([replace(summary, moments=None) for summary in sent])
+    exact, derived = Looks.of(sent), Looks.of([replace(summary, moments=None) for summary in sent])
     np.testing.assert_allclose(derived.means, exact.means, rtol=0.05)
     np.testing.assert_allclose(derived.spreads, exact.spreads, rtol=0.3)
     alone = replace(sent[0], centroids=sent[0].centroids[:1], mass=None, shape=None, moments=None)
-    assert not Told.of([alone]).tells_spreads.any()
+    assert not Looks.of([alone]).tells_spreads.any()
 
 
 def test_no_more_is_said_than_anybody_reads() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from goldfc._types import FloatArray
 from goldfc.learning.rows import InMemory
-from goldfc.site.outliers import Finding, outliers
+from goldfc.site.outliers import Outlier, outliers
 from sites import Counted
 
 Draw = Callable[[np.random.Generator, int], FloatArray]
@@ -26,7 +26,7 @@ HONEST: dict[str, Draw] = {
 }
 
 
-def found(column: FloatArray, name: str = "x") -> list[Finding]:
+def found(column: FloatArray, name: str = "x") -> list[Outlier]:
     """Of one column beside an honest one."""
     other = np.random.default_rng(9).normal(size=len(column))
     return outliers(np.column_stack([other, column]), ["other", name])

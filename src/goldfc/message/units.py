@@ -16,7 +16,7 @@ SAME_FACTOR = 3.0
 
 
 @dataclass(frozen=True)
-class Unit:
+class Conversion:
     """Two units: a value in one is `factor` times that in the other, plus `offset`."""
 
     factor: float
@@ -24,9 +24,9 @@ class Unit:
     offset: float = 0.0
 
     @property
-    def inverse(self) -> "Unit":
+    def inverse(self) -> "Conversion":
         """The other way round."""
-        return Unit(1.0 / self.factor, self.what, -self.offset / self.factor)
+        return Conversion(1.0 / self.factor, self.what, -self.offset / self.factor)
 
     @property
     def text(self) -> str:
@@ -38,27 +38,27 @@ class Unit:
 
 
 UNITS = (
-    Unit(1_000.0, "values with and without a mark of thousands"),
-    *(Unit(power, "") for power in (10.0, 100.0, 1e4, 1e5, 1e6, 1e9)),
-    Unit(38.67, "cholesterol (LDL, HDL) in mg/dL and mmol/L"),
-    Unit(18.02, "glucose in mg/dL and mmol/L"),
-    Unit(88.4, "creatinine in µmol/L and mg/dL, or triglycerides in mg/dL and mmol/L"),
-    Unit(7.501, "mmHg and kPa"),
-    Unit(4.184, "kJ and kcal"),
-    Unit(2.54, "cm and inches"),
-    Unit(30.48, "cm and feet"),
-    Unit(3.281, "feet and m"),
-    Unit(2.205, "pounds and kg"),
-    Unit(1.609, "km and miles"),
-    Unit(7.0, "days and weeks"),
-    Unit(12.0, "months and years"),
-    Unit(24.0, "hours and days"),
-    Unit(52.18, "weeks and years"),
-    Unit(365.2, "days and years"),
-    Unit(60.0, "minutes and hours, or seconds and minutes"),
-    Unit(3_600.0, "seconds and hours"),
-    Unit(1.8, "°F and °C", 32.0),
-    Unit(1.0, "K and °C", 273.15),
+    Conversion(1_000.0, "values with and without a mark of thousands"),
+    *(Conversion(power, "") for power in (10.0, 100.0, 1e4, 1e5, 1e6, 1e9)),
+    Conversion(38.67, "cholesterol (LDL, HDL) in mg/dL and mmol/L"),
+    Conversion(18.02, "glucose in mg/dL and mmol/L"),
+    Conversion(88.4, "creatinine in µmol/L and mg/dL, or triglycerides in mg/dL and mmol/L"),
+    Conversion(7.501, "mmHg and kPa"),
+    Conversion(4.184, "kJ and kcal"),
+    Conversion(2.54, "cm and inches"),
+    Conversion(30.48, "cm and feet"),
+    Conversion(3.281, "feet and m"),
+    Conversion(2.205, "pounds and kg"),
+    Conversion(1.609, "km and miles"),
+    Conversion(7.0, "days and weeks"),
+    Conversion(12.0, "months and years"),
+    Conversion(24.0, "hours and days"),
+    Conversion(52.18, "weeks and years"),
+    Conversion(365.2, "days and years"),
+    Conversion(60.0, "minutes and hours, or seconds and minutes"),
+    Conversion(3_600.0, "seconds and hours"),
+    Conversion(1.8, "°F and °C", 32.0),
+    Conversion(1.0, "K and °C", 273.15),
 )
 KNOWN = tuple(unit for one in UNITS for unit in (one, one.inverse))
 
@@ -71,7 +71,7 @@ class Look:
     spread: float
 
 
-def likely(own: Look, others: Look, apart: float, about: str = "") -> Unit | None:
+def likely(own: Look, others: Look, apart: float, about: str = "") -> Conversion | None:
     """What the site's unit may be to that of the others, whose means lie about so far apart; known ones first.
 
     Of those that fit, the name and the unit of the column may speak for one.
@@ -82,9 +82,9 @@ def likely(own: Look, others: Look, apart: float, about: str = "") -> Unit | Non
     factor = own.mean / others.mean if others.mean else 0.0
     spreads = own.spread / others.spread if others.spread else math.nan
     if factor > 0.0 and (math.isnan(spreads) or 1.0 / SAME_FACTOR < spreads / factor < SAME_FACTOR):
-        return Unit(float(f"{factor:.3g}"), "")
+        return Conversion(float(f"{factor:.3g}"), "")
     if 1.0 / SAME_FACTOR < spreads < SAME_FACTOR:
-        return Unit(1.0, "", float(f"{own.mean - others.mean:.3g}"))
+        return Conversion(1.0, "", float(f"{own.mean - others.mean:.3g}"))
     return None
 
 
@@ -93,7 +93,7 @@ def words(text: str) -> set[str]:
     return set(re.split(r"[^\w/°]+", text.lower())) - {"", "and", "or", "in"}
 
 
-def misfit(unit: Unit, own: Look, others: Look, apart: float) -> float:
+def misfit(unit: Conversion, own: Look, others: Look, apart: float) -> float:
     """How far off a guess is, squared, in what sites differ by anyway."""
     spread, apart = abs(unit.factor) * others.spread, abs(unit.factor) * apart
     off = abs(own.mean - unit.factor * others.mean - unit.offset)

@@ -9,14 +9,14 @@ import numpy as np
 from goldfc._types import IntArray
 from goldfc.message.summary import Summary
 from goldfc.message.units import short
-from goldfc.server.plausible import Odd, Told, odd_columns, said
+from goldfc.server.plausible import Looks, Odd, odd_columns, said
 
 # More would be no table that anybody reads.
 MOST_COLUMNS, MOST_SITES = 40, 20
 
 
 @dataclass(frozen=True)
-class Look:
+class Place:
     """One column at one site."""
 
     mean: str
@@ -29,7 +29,7 @@ class ColumnsBySite:
     """The columns that differ most (down) at the sites (across), odd ones first, and what is said of these."""
 
     sites: tuple[str, ...]
-    lines: tuple[tuple[str, str, tuple[Look, ...]], ...]  # name, unit, looks
+    lines: tuple[tuple[str, str, tuple[Place, ...]], ...]  # name, unit, cells
     sentences: tuple[str, ...]
     all_sites: int
     all_columns: int
@@ -39,7 +39,7 @@ class ColumnsBySite:
         """Out of the messages; None where there is no column of numbers."""
         if not summaries or not len(summaries[0].layout.numbers):
             return None
-        told = Told.of(summaries)
+        told = Looks.of(summaries)
         odd = odd_columns(told)
         places = {(one.site, one.number) for one in odd}
         sites, columns = chosen(told, odd)
@@ -49,7 +49,7 @@ class ColumnsBySite:
                 (
                     told.columns[column],
                     told.units[column],
-                    tuple(look_at(told, site, column, (told.sites[site], column) in places) for site in sites),
+                    tuple(seen_at(told, site, column, (told.sites[site], column) in places) for site in sites),
                 )
                 for column in columns
             ),
@@ -59,7 +59,7 @@ class ColumnsBySite:
         )
 
 
-def chosen(told: Told, odd: Sequence[Odd]) -> tuple[IntArray, IntArray]:
+def chosen(told: Looks, odd: Sequence[Odd]) -> tuple[IntArray, IntArray]:
     """Which sites and columns are shown: odd ones, and those in which the means differ most; sites by their names."""
     usual = np.median(np.nan_to_num(told.spreads), axis=0)
     apart = np.ptp(told.means, axis=0) / np.where(usual > 0.0, usual, np.inf)
@@ -69,7 +69,7 @@ def chosen(told: Told, odd: Sequence[Odd]) -> tuple[IntArray, IntArray]:
     return np.sort(sites[:MOST_SITES]), np.array(columns[:MOST_COLUMNS])
 
 
-def look_at(told: Told, site: int, column: int, is_odd: bool) -> Look:
+def seen_at(told: Looks, site: int, column: int, is_odd: bool) -> Place:
     """Mean and spread in few digits."""
     spread = float(told.spreads[site, column])
-    return Look(short(float(told.means[site, column])), "" if np.isnan(spread) else short(spread), is_odd)
+    return Place(short(float(told.means[site, column])), "" if np.isnan(spread) else short(spread), is_odd)

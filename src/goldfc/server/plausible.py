@@ -19,7 +19,7 @@ from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.message.summary import Summary
-from goldfc.message.units import FITS, SPREADS_DIFFER, Look, Unit, likely, short
+from goldfc.message.units import FITS, SPREADS_DIFFER, Conversion, Look, likely, short
 
 # A mean lies far out from so many spreads of the others on, and a spread is wide. Student's t with two degrees of
 # freedom makes honest spreads ten times as wide.
@@ -44,7 +44,7 @@ Kind = Literal["other", "constant", "apart"]
 
 
 @dataclass(frozen=True)
-class Told:
+class Looks:
     """What every site (down) tells of every column of numbers (across); nan where it does not tell."""
 
     sites: tuple[str, ...]
@@ -68,7 +68,7 @@ class Told:
             means=np.array([mean for mean, _ in looks]),
             spreads=np.array([spread for _, spread in looks]),
             centroids=tuple(summary.centroids[:, numbers] for summary in summaries),
-            masses=tuple(weights_of(summary) for summary in summaries),
+            masses=tuple(masses_in(summary) for summary in summaries),
         )
 
     @property
@@ -81,7 +81,7 @@ class Told:
         return f"{self.columns[column]} {self.units[column]}"
 
 
-def weights_of(summary: Summary) -> FloatArray:
+def masses_in(summary: Summary) -> FloatArray:
     """The mass of every micro-cluster; the same for all where it is not told."""
     return np.ones(len(summary.centroids)) if summary.mass is None else summary.mass.astype(np.float64)
 
@@ -92,7 +92,7 @@ def look_of(summary: Summary) -> tuple[FloatArray, FloatArray]:
     if summary.moments is not None:
         mean, spread = summary.moments.mean[numbers], np.sqrt(summary.moments.variance[numbers])
         return mean, np.where(spread > ROUNDING * np.abs(mean), spread, 0.0)
-    centroids, weights = summary.centroids[:, numbers], weights_of(summary)
+    centroids, weights = summary.centroids[:, numbers], masses_in(summary)
     mean = np.average(centroids, axis=0, weights=weights)
     within = 0.0 if summary.shape is None else diagonal_of(summary.shape)
     spread = np.sqrt(np.average((centroids - mean) ** 2, axis=0, weights=weights) + within)
@@ -112,14 +112,14 @@ class Odd:
     sentence: str
 
 
-def odd_columns(told: Told) -> list[Odd]:
+def odd_columns(told: Looks) -> list[Odd]:
     """All that are odd, the oddest first."""
     if len(told.sites) < 2 or not told.columns:
         return []
     counts = [count_votes(told, site) for site in range(len(told.sites))]
-    verdict = Verdict(*(np.array(part) for part in zip(*counts, strict=True)))
-    doubtful = (verdict.most >= 1.0).any(axis=0) | (verdict.times >= 1.0).any(axis=0)
-    found = [odd for column in np.flatnonzero(doubtful).tolist() for odd in odd_in(told, column, verdict)]
+    votes = Votes(*(np.array(part) for part in zip(*counts, strict=True)))
+    doubtful = (votes.most >= 1.0).any(axis=0) | (votes.times >= 1.0).any(axis=0)
+    found = [odd for column in np.flatnonzero(doubtful).tolist() for odd in odd_in(told, column, votes)]
     known = {(odd.site, odd.number) for odd in found}
     found += [odd for odd in constants_in(told) if not {(odd.site, odd.number), (None, odd.number)} & known]
     found.sort(key=lambda odd: (-odd.times, odd.number))
@@ -127,7 +127,7 @@ def odd_columns(told: Told) -> list[Odd]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Votes:
     """What the others make of every site (down) in every column (across)."""
 
     times: FloatArray  # how odd two thirds of those who tell spreads find it, at least
@@ -135,8 +135,8 @@ class Verdict:
     sure: FloatArray  # and two thirds of all
 
 
-def count_votes(told: Told, site: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The verdict on one site; 0 where nobody has a vote."""
+def count_votes(told: Looks, site: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The votes on one site; 0 where nobody has a vote."""
     others, voters = len(told.sites) - 1, int(told.tells_spreads.sum() - told.tells_spreads[site])
     if not voters:
         return (np.zeros(len(told.columns)),) * 3
@@ -145,7 +145,7 @@ def count_votes(told: Told, site: int) -> tuple[FloatArray, FloatArray, FloatArr
     return times, most, sure
 
 
-def votes_against(told: Told, site: int) -> FloatArray:
+def votes_against(told: Looks, site: int) -> FloatArray:
     """How odd every other site (down) finds every column of one (across): from 1 on, too odd.
 
     It is too odd for site k if its mean is further from the median of the others' means than FAR times the root mean
@@ -168,7 +168,7 @@ def votes_against(told: Told, site: int) -> FloatArray:
     return np.asarray(np.maximum(beyond, np.nan_to_num(smaller)))
 
 
-def share_among(told: Told, site: int, centre: FloatArray, around: FloatArray) -> FloatArray:
+def share_among(told: Looks, site: int, centre: FloatArray, around: FloatArray) -> FloatArray:
     """How much of a site's mass lies where the others' rows are, in every column: a fault leaves none there.
 
     What a site tells of its micro-clusters counts only if these have its mean, and about its spread.
@@ -195,19 +195,19 @@ def both_times(means: FloatArray, spreads: FloatArray) -> FloatArray:
     )
 
 
-def odd_in(told: Told, column: int, verdict: Verdict) -> Iterator[Odd]:
+def odd_in(told: Looks, column: int, votes: Votes) -> Iterator[Odd]:
     """One column: who is odd in it, or that nobody knows."""
-    n_sites, times = len(told.sites), verdict.times[:, column]
+    n_sites, times = len(told.sites), votes.times[:, column]
     enough = 1.0 if n_sites >= LEAST_TO_NAME else SURE
-    if 2 * (verdict.most[:, column] >= enough).sum() >= n_sites:
+    if 2 * (votes.most[:, column] >= enough).sum() >= n_sites:
         yield apart_in(told, column, float(times.max()))
     elif n_sites >= LEAST_TO_NAME:
         for site in np.flatnonzero(times >= 1.0).tolist():
-            sure = n_sites >= LEAST_TO_REFUSE and verdict.sure[site, column] >= SURE
+            sure = n_sites >= LEAST_TO_REFUSE and votes.sure[site, column] >= SURE
             yield other_at(told, site, column, float(times[site]), sure=bool(sure))
 
 
-def apart_in(told: Told, column: int, times: float) -> Odd:
+def apart_in(told: Looks, column: int, times: float) -> Odd:
     """Nobody knows who is right."""
     means = told.means[:, column]
     low, high = int(means.argmin()), int(means.argmax())
@@ -221,7 +221,7 @@ def apart_in(told: Told, column: int, times: float) -> Odd:
     return Odd("apart", None, told.columns[column], column, times, False, sentence)
 
 
-def other_at(told: Told, site: int, column: int, times: float, *, sure: bool) -> Odd:
+def other_at(told: Looks, site: int, column: int, times: float, *, sure: bool) -> Odd:
     """One site is the odd one."""
     own, others, apart = compared(told, site, column)
     guess = likely(own, others, apart, told.about(column))
@@ -231,7 +231,7 @@ def other_at(told: Told, site: int, column: int, times: float, *, sure: bool) ->
     return Odd("other", told.sites[site], told.columns[column], column, times, sure, sentence)
 
 
-def compared(told: Told, site: int, column: int) -> tuple[Look, Look, float]:
+def compared(told: Looks, site: int, column: int) -> tuple[Look, Look, float]:
     """A column at a site, at the others, and how far the others lie around it: medians."""
     rest = np.arange(len(told.sites)) != site
     means, spreads = told.means[rest, column], told.spreads[rest, column]
@@ -241,7 +241,7 @@ def compared(told: Told, site: int, column: int) -> tuple[Look, Look, float]:
     return Look(float(told.means[site, column]), float(told.spreads[site, column])), others, apart
 
 
-def both_looks(told: Told, site: int, column: int) -> str:
+def both_looks(told: Looks, site: int, column: int) -> str:
     """The beginning of a sentence: the means, or where these are alike the spreads."""
     rest = np.arange(len(told.sites)) != site
     means, spreads = told.means[rest, column], told.spreads[rest, column]
@@ -252,7 +252,7 @@ def both_looks(told: Told, site: int, column: int) -> str:
     return f"{who} mean is {short(own)}, the others' {span(means)}"
 
 
-def constants_in(told: Told) -> Iterator[Odd]:
+def constants_in(told: Looks) -> Iterator[Odd]:
     """Who has one value in all rows, while all others' rows differ and hardly any have that value."""
     constant, voters = told.spreads == 0.0, np.flatnonzero(told.tells_spreads).tolist()
     if len(voters) < LEAST_TO_NAME:
@@ -269,7 +269,7 @@ def constants_in(told: Told) -> Iterator[Odd]:
             yield Odd("constant", name, told.columns[column], column, 1.0, False, sentence)
 
 
-def share_at(told: Told, site: int, column: int, value: float) -> float:
+def share_at(told: Looks, site: int, column: int, value: float) -> float:
     """How much of a site's mass lies at a value."""
     near = np.abs(told.centroids[site][:, column] - value) <= SAME * told.spreads[site, column]
     return float(told.masses[site][near].sum() / told.masses[site].sum())
@@ -284,17 +284,17 @@ def span(values: FloatArray) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def hint(guess: Unit | None) -> str:
+def hint(guess: Conversion | None) -> str:
     """What would fit, if anything would."""
     return "" if guess is None else f" ({guess.text})"
 
 
-def with_swaps(told: Told, found: Sequence[Odd]) -> list[Odd]:
+def with_swaps(told: Looks, found: Sequence[Odd]) -> list[Odd]:
     """The same, but where a column of a site is like another one of the others, and that like this, it is asked."""
     return [odd if odd.site is None or odd.kind != "other" else with_swap(told, odd, odd.site) for odd in found]
 
 
-def with_swap(told: Told, odd: Odd, name: str) -> Odd:
+def with_swap(told: Looks, odd: Odd, name: str) -> Odd:
     """One odd column, of a site of that name."""
     site, own = told.sites.index(name), odd.number
     rest = np.arange(len(told.sites)) != site

@@ -14,7 +14,7 @@ from goldfc.randomness import generator
 from goldfc.server.admit import check_enough, far_out
 from goldfc.server.fusions import Fusion, check_n_clusters, fuse, fusion_named, in_order
 from goldfc.server.one_shot import fusion_of
-from goldfc.server.plausible import Told, implausible, odd_columns, said
+from goldfc.server.plausible import Looks, implausible, odd_columns, said
 
 
 class Port(Protocol):
@@ -65,7 +65,7 @@ def fuse_admitted(
 def judged(summaries: Sequence[Summary], agreement: Agreement) -> tuple[dict[str, str], tuple[str, ...]]:
     """Who is left out, and why; and what is odd at the others."""
     left_out = far_out(summaries)
-    found = odd_columns(Told.of([summary for summary in summaries if summary.site not in left_out]))
+    found = odd_columns(Looks.of([summary for summary in summaries if summary.site not in left_out]))
     if agreement.implausible == "refuse":
         left_out |= {site: str(error) for site, error in implausible(found).items()}
     return left_out, said([one for one in found if one.site not in left_out])

@@ -36,7 +36,7 @@ Kind = Literal["constant", "thousands", "zero", "code", "stray"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Outlier:
     """What is odd in a column: how many values, the first of them and its row, from 0 on, and what it may come from."""
 
     column: str
@@ -57,10 +57,10 @@ class Suspect:
     suspicion: str
 
 
-def outliers(rows: FloatArray | RowSource, columns: Sequence[str]) -> list[Finding]:
+def outliers(rows: FloatArray | RowSource, columns: Sequence[str]) -> list[Outlier]:
     """What hardly belongs there, column by column: rows of numbers, with their columns' names."""
     source = as_source(rows)
-    sample, ends = Sample(source, SAMPLE), Ends()
+    sample, ends = Sample(source, SAMPLE), Farthest()
     sweep(source, sample, ends)
     suspects = [
         (number, one)
@@ -71,13 +71,13 @@ def outliers(rows: FloatArray | RowSource, columns: Sequence[str]) -> list[Findi
     if suspects:
         sweep(source, counted)
     found = [
-        Finding(columns[number], one.kind, int(count), int(row), float(value), one.suspicion)
+        Outlier(columns[number], one.kind, int(count), int(row), float(value), one.suspicion)
         for (number, one), count, row, value in zip(suspects, counted.count, counted.row, counted.value, strict=True)
     ]
     return [one for one in found if one.kind != "code" or one.count >= GROUP]
 
 
-class Ends:
+class Farthest:
     """Collects the lowest and the highest values of every column, so that none is missed beside the sample."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from goldfc.message.columns import UNNAMED, Terms
 from goldfc.message.levels import with_fewest
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task, rows_each
-from goldfc.server.plausible import Odd, Told, implausible, odd_columns
+from goldfc.server.plausible import Looks, Odd, implausible, odd_columns
 from goldfc.site.outliers import outliers
 from goldfc.site.summarize import summarize
 from goldfc_bench.cases import split_of
@@ -138,7 +138,7 @@ def honest_row(group: str, name: str, sites: Sites, terms: Terms = UNNAMED) -> R
 
 def judged(group: str, name: str, sites: Sites, sent: Sequence[Summary]) -> Row:
     """What the server says of these messages, and every site of its own rows."""
-    odd = odd_columns(Told.of(sent)) if sent else []
+    odd = odd_columns(Looks.of(sent)) if sent else []
     return Row(
         group=group,
         name=name,
@@ -177,10 +177,10 @@ def row_with_fault(name: str) -> Row:
     before, honest = before_fault(int(name) // EACH)
     message = sent(struck.site, struck.rows, drawn.terms)
     others = [one for one in honest if one.site != struck.site]
-    odd = odd_columns(Told.of([*others, message] if message else others))
+    odd = odd_columns(Looks.of([*others, message] if message else others))
     hits = [one for one in odd if is_named(one, struck)]
     own = [one for one in outliers(struck.rows, drawn.names) if one.kind != "constant"]
-    moves, factors = degrees(Told.of(honest), np.random.default_rng(int(name)))
+    moves, factors = degrees(Looks.of(honest), np.random.default_rng(int(name)))
     return replace(
         before,
         name=name,
@@ -219,7 +219,7 @@ def factor_text(factor: float) -> str:
     return f"{factor:.4g}" if factor >= 1.0 else f"1/{1.0 / factor:.4g}"
 
 
-def degrees(told: Told, rng: np.random.Generator) -> tuple[dict[str, bool], dict[str, bool]]:
+def degrees(told: Looks, rng: np.random.Generator) -> tuple[dict[str, bool], dict[str, bool]]:
     """How small a fault may be: the same message, with one column moved or multiplied by more and more."""
     site, column = int(rng.integers(len(told.sites))), int(rng.integers(len(told.columns)))
     spread = float(np.hypot(np.nanmean(told.spreads[:, column]), told.means[:, column].std()))
@@ -228,7 +228,7 @@ def degrees(told: Told, rng: np.random.Generator) -> tuple[dict[str, bool], dict
     return moves, factors
 
 
-def is_found(told: Told, site: int, column: int, *, factor: float = 1.0, by: float = 0.0) -> bool:
+def is_found(told: Looks, site: int, column: int, *, factor: float = 1.0, by: float = 0.0) -> bool:
     """Whether the server names a column of a site when it is changed."""
     means, spreads = told.means.copy(), told.spreads.copy()
     means[site, column] = factor * means[site, column] + by
