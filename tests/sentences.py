@@ -33,6 +33,7 @@ SENTENCES = {
     "centroids-missing": "it has no centroids",
     "centroids-not-finite": "The summary of site .+ holds centroids that are not finite numbers of at most .+ in size",
     "column-categories": "column .+ needs at least two categories, all different",
+    "column-implausible": "The summary of site .+ is implausible",
     "column-kind": "column .+ has categories, but its kind is .+",
     "column-name-unknown": "categorical names a column .+, which X does not have",
     "column-not-number": "column .+ is not a number, so it has no unit, range or step",

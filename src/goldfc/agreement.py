@@ -92,6 +92,7 @@ class Agreement(Strict):
     smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
     scaling: Literal["pooled", "ranges"] = "pooled"
     missing: Literal["refuse", "drop"] = "refuse"
+    implausible: Literal["warn", "refuse"] = "warn"  # columns of a site that are unlike the others'
     withhold: Annotated[tuple[Part, ...], Field(strict=False)] = ()
     id_column: Text | None = None  # of the sites' tables; it is never in a message
     person_column: Text | None = None  # says whose a row is; never in a message either

@@ -143,6 +143,27 @@ def test_the_report_names_sites_and_what_changes_without_each(here: Path) -> Non
     assert "the model was made from another summary of site 'c'" in output
 
 
+def test_a_column_in_other_units_is_named_when_it_is_fused_collected_and_reported(here: Path) -> None:
+    days = [(7.0 * age, pressure) for age, pressure in rows_of(2)]
+    lines = [f"c{row},{age:.2f},{pressure:.2f}" for row, (age, pressure) in enumerate(days)]
+    Path("c/c.csv").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
+    summarize_all()
+    odd = "Odd: Column 'age': c's mean is "
+    code, output = run("fuse", "a.summary", "b.summary", "c.summary", "-k", "3", "-o", "global.model")
+    assert code == 0
+    assert odd in output
+    assert "other units? (a factor of 7" in output
+    (here / "round" / "inbox").mkdir(parents=True)
+    for name in ("a.summary", "b.summary", "c.summary"):
+        shutil.copy(name, here / "round" / "inbox" / name)
+    shutil.copy("federation.toml", here / "round" / "federation.toml")
+    code, output = run("collect", "round", "--close", "-k", "3")
+    assert code == 0
+    assert odd in output
+    assert "c&#39;s mean is" in (here / "round" / "report.html").read_text(encoding="utf-8")
+
+
 def test_sealed_from_end_to_end(here: Path) -> None:
     run("init", "a/a.csv", "--name", "wards", "--id-column", "id")
     text = (here / "federation.toml").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ from goldfc.message.columns import Column, Terms
 from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
+from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES
 from goldfc.report.model_page import (
     MOST_TRAITS,
     Feature,
@@ -132,6 +133,32 @@ def test_names_from_strangers_are_text_and_nothing_else(summaries: list[Summary]
     text = text_of(page)
     for name in (evil, "sex=</td>&amp;", "smoker</style>", "<s>no</s>", "<i>because</i>"):
         assert name in text
+
+
+def test_columns_by_site_marks_and_names_what_is_odd(summaries: list[Summary], path: Path) -> None:
+    usual = page_of(fuse(summaries, 3, WAY, generator(0)), path, summaries)
+    assert "No column of a site is odd." in section(usual, "columns")
+    assert 'class="odd"' not in usual
+    moments = summaries[1].moments
+    assert moments is not None
+    months = replace(moments, mean=moments.mean * [12, 1, 1, 1, 1], squares=moments.squares * [144, 1, 1, 1, 1])
+    own = summaries[1].centroids * [12, 1, 1, 1, 1]
+    them = [summaries[0], replace(summaries[1], centroids=own, moments=months, shape=None), *summaries[2:]]
+    page = section(page_of(fuse(them, 3, WAY, generator(0)), path, them), "columns")
+    assert page.count('<td class="odd">') == 1
+    assert "as between months and years" in page
+    assert "Column &#39;age&#39;: rural&#39;s mean is" in page
+    assert 'id="columns"' not in page_of(fuse(them, 3, WAY, generator(0)), path)
+
+
+def test_columns_by_site_are_few_and_say_so(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    them = [summarize(rng.normal(size=(30, MOST_COLUMNS + 5)), f"s{n}", Task(most=3))[0] for n in range(MOST_SITES + 2)]
+    page = section(page_of(fuse(them, 2, WAY, generator(0)), path, them), "columns")
+    assert page.count("<tr>") == MOST_COLUMNS + 1
+    assert page.count("<td") == MOST_COLUMNS * MOST_SITES
+    assert f"Shown are the {MOST_COLUMNS} of {MOST_COLUMNS + 5} columns" in page
+    assert f"Shown are {MOST_SITES} of {MOST_SITES + 2} sites" in page
 
 
 def test_the_page_says_who_took_part_who_is_missing_and_who_was_left_out(model: Model, path: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from goldfc.message.summary import Summary
     from goldfc.server.folder import Event, Folder, FolderStatus
     from goldfc.server.influence import LeftOut
+    from goldfc.server.round import Round
     from goldfc.site.audit import Audit
     from goldfc.site.init import Guess
     from goldfc.site.ledger import Ledger
@@ -491,7 +492,7 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
     with saying_warnings(), working("fusing"):
         result = fuse_admitted(found, agreement, clusters)
         write_durably(out, encode(result.model.to_message()))
-    show_result(result.model, out, result.left_out)
+    show_result(result, out)
 
 
 @main.command()
@@ -526,7 +527,7 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
             result = place.fuse(clusters, replace=replace)
         write_folder_report(place, result.summaries, result.model, result.left_out)
         sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
-        show_result(result.model, folder / "global.model", result.left_out, sealed)
+        show_result(result, folder / "global.model", sealed)
         say(f"Open {folder / 'report.html'} in a browser to see the clusters and who supports them.")
 
 
@@ -849,10 +850,13 @@ def show_status(status: "FolderStatus") -> None:
         say(f"Missing: {', '.join(status.missing)}.")
 
 
-def show_result(model: "Model", out: Path, left_out: Mapping[str, str], sealed: Path | None = None) -> None:
+def show_result(result: "Round", out: Path, sealed: Path | None = None) -> None:
     """What came out."""
-    for site, why in left_out.items():
+    model = result.model
+    for site, why in result.left_out.items():
         say(f"Left out: {site}: {why}")
+    for sentence in result.odd:
+        say(f"Odd: {sentence}")
     if model.proposal is not None:
         best, *others = model.proposal.candidates
         say(f"How many clusters? {best.n_clusters}: {best.reason}.")

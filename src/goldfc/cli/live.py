@@ -341,6 +341,7 @@ def news(before: "Status", now: "Status") -> Iterator[str]:
     if new := added(before.missing, now.missing):
         yield f"Missing of those that are listed: {', '.join(new)}."
     yield from (f"Left out: {who}: {now.left_out[who]}" for who in added(before.left_out, now.left_out))
+    yield from (f"Odd: {sentence}" for sentence in added(before.odd, now.odd))
     yield from (f"Labelled: {site}." for site in added(before.labelled, now.labelled))
 
 

@@ -15,6 +15,7 @@ from goldfc.learning.moments import scale_of
 from goldfc.message.levels import MULTIPLE
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
+from goldfc.report.columns_by_site import ColumnsBySite
 from goldfc.report.describe import shown_of_clusters
 from goldfc.report.drawings import draw_curve, draw_levels, templates
 from goldfc.server.influence import LEAST_SITES, LeftOut, check_fused
@@ -184,6 +185,7 @@ def write_model_report(
             curve=draw_curve(model.proposal) if model.proposal and len(model.proposal.n_clusters) > 1 else None,
             shown=shown_of_clusters(model),
             tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
+            by_site=ColumnsBySite.of(summaries),
             summaries=summaries,
             multiple=MULTIPLE,
             left_out=sorted(left_out, key=lambda without: without.agreement),

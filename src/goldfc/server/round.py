@@ -14,6 +14,7 @@ from goldfc.randomness import generator
 from goldfc.server.admit import check_enough, far_out
 from goldfc.server.fusions import Fusion, check_n_clusters, fuse, fusion_named, in_order
 from goldfc.server.one_shot import fusion_of
+from goldfc.server.plausible import Looks, implausible, odd_columns, said
 
 
 class Port(Protocol):
@@ -31,6 +32,7 @@ class Round:
     summaries: tuple[Summary, ...]
     model: Model
     left_out: Mapping[str, str] = field(default_factory=dict)  # sites whose summary was not fused, and why
+    odd: tuple[str, ...] = ()  # which columns look odd at whom, the oddest first
 
 
 def run_round(port: Port, n_clusters: int | None, fusion: Fusion | str, rng: np.random.Generator) -> Round:
@@ -48,13 +50,22 @@ def fuse_admitted(
     summaries: Sequence[Summary],
     agreement: Agreement,
     n_clusters: int | None,
-    on_left_out: Callable[[Mapping[str, str]], None] = lambda _: None,
+    on_judged: Callable[[Mapping[str, str], tuple[str, ...]], None] = lambda _left_out, _odd: None,
 ) -> Round:
     """The model of the summaries that were admitted, whatever way they came; implausible ones are left out."""
     ordered = in_order(summaries)
-    left_out = far_out(ordered)
-    on_left_out(left_out)
+    left_out, odd = judged(ordered, agreement)
+    on_judged(left_out, odd)
     usable = tuple(summary for summary in ordered if summary.site not in left_out)
     check_enough(len(usable), agreement)
     model = fuse(usable, n_clusters, fusion_of(agreement), generator(agreement.seed, "server"))
-    return Round(usable, model, left_out)
+    return Round(usable, model, left_out, odd)
+
+
+def judged(summaries: Sequence[Summary], agreement: Agreement) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Who is left out, and why; and what is odd at the others."""
+    left_out = far_out(summaries)
+    found = odd_columns(Looks.of([summary for summary in summaries if summary.site not in left_out]))
+    if agreement.implausible == "refuse":
+        left_out |= {site: str(error) for site, error in implausible(found).items()}
+    return left_out, said([one for one in found if one.site not in left_out])

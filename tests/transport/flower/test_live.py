@@ -25,6 +25,7 @@ DONE = Status(
     silent=("node 8",),
     missing=("south",),
     left_out={"far": "its columns spread 1e+05 times as far"},
+    odd=("Column 'age': north's mean is 660",),
     labelled=("east",),
     unlabelled={"north": "it has not answered in time"},
 )
@@ -89,6 +90,7 @@ def test_a_person_sees_what_became_of_everybody(pretend: Pretend) -> None:
         "Silent: node 8.",
         "Missing of those that are listed: south.",
         "Left out: far: its columns spread 1e+05 times as far",
+        "Odd: Column 'age': north's mean is 660",
         "Labelled: east.",
         "Not labelled: north: it has not answered in time.",
         "made with 2 sites: east, north.",

@@ -116,6 +116,7 @@ class Status(Paper):
     silent: Names = ()
     missing: Names = ()  # sites that are listed, and whose summary is not in
     left_out: Reasons = Field(default_factory=dict)
+    odd: Names = ()  # which columns look odd at whom
     labelled: Names = ()
     unlabelled: Reasons = Field(default_factory=dict)
     trouble: Trouble | None = None

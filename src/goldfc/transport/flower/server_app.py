@@ -45,6 +45,8 @@ def run_live(grid: Grid, job: Job, keeper: Keeper) -> Round:
     """One round with the nodes of a grid."""
     agreement, key = job.load()
     nodes = Nodes(Exchange(grid, Patience(job.expect, job.join, job.answer)), agreement, key, keeper)
-    result = fuse_admitted(nodes.collect(), agreement, job.clusters, lambda left_out: nodes.say(left_out=left_out))
+    result = fuse_admitted(
+        nodes.collect(), agreement, job.clusters, lambda left_out, odd: nodes.say(left_out=left_out, odd=odd)
+    )
     nodes.hand_out(result.model)
     return result
