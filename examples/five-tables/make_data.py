@@ -53,7 +53,10 @@ def oslo(folder: Path, rows: list[dict[str, object]]) -> None:
     """A plain table."""
     names = ["patient", "age", "ldl [mmol/L]", "weight [kg]", "smoker", "sex"]
     table = [[row[name.split(" ")[0]] for name in names] for row in rows]
-    text = [[{True: "yes", False: "no"}.get(cell, cell) if isinstance(cell, bool) else cell for cell in row] for row in table]
+    text = [
+        [{True: "yes", False: "no"}.get(cell, cell) if isinstance(cell, bool) else cell for cell in row]
+        for row in table
+    ]
     write_text(folder / "patients.csv", [list[object](names), *text])
 
 

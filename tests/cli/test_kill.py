@@ -23,7 +23,7 @@ KILLS_OF_COLLECT, KILLS_OF_FUSE = 20, 10
 # Has loaded everything, which takes longest, and becomes a process for every command.
 STARTER = """
 import json, os, sys
-import goldfc.cli.federation, goldfc.report.model_page, goldfc.server.folder, goldfc.server.influence
+import goldfc.cli.server, goldfc.report.model_page, goldfc.server.folder, goldfc.server.influence
 from goldfc.cli import main
 for line in sys.stdin:
     come, go = os.pipe()

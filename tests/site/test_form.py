@@ -1,6 +1,7 @@
 """How a site writes its tables: the same table in every form, and what was made of it is said."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ ROWS = [[40, 2.5, 1, 1, 0], [51.5, 4.25, 0, 0, 1], [1060, 3.0, 1, 1, 0]]
 PLAINLY = "id,age,ldl,smoker,sex\nx,40,2.5,yes,female\ny,51.5,4.25,no,male\nz,1060,3,yes,female\n"
 
 
-def opened(path: Path, form: str = "", columns: tuple[Column, ...] = COLUMNS, **settings: object) -> Table:
+def opened(path: Path, form: str = "", columns: tuple[Column, ...] = COLUMNS, **settings: Any) -> Table:
     (path.parent / "site.toml").write_text(form, encoding="utf-8")
     with open_table(path, columns, id_column="id", **settings) as table:
         return table

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from goldfc.cli.federation import A_FILE, K_OPTION
-from goldfc.cli.shared import main, say
+from goldfc.cli.shared import A_FILE, K_OPTION, main, say
 from goldfc.files import OWN_GROUP, end_group
 
 if TYPE_CHECKING:

@@ -1,19 +1,38 @@
-"""What all commands share: the group they belong to, the console, progress bars and exit codes."""
+"""What all commands share: the group they belong to, options, the console, progress bars and exit codes."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from goldfc import errors
+
+if TYPE_CHECKING:
+    from goldfc.agreement import Agreement
+    from goldfc.message.envelope import PrivateKey
 
 # What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
 
 console = Console()
+
+A_FILE = click.Path(path_type=Path)
+FEDERATION_OPTION = click.option(
+    "--federation",
+    "federation",
+    type=A_FILE,
+    help="What was agreed on.  [default: federation.toml beside the data or here; must be named if both differ]",
+)
+KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private key, where messages are sealed.")
+ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.  [default: as agreed]")
+K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How many; proposed if not given.")
 
 FAILED = 1
 # More special ones first.
@@ -116,3 +135,85 @@ def progress_bar(title: str, total: int) -> Iterator[Progress]:
     bar.add_task(title, total=total)
     with bar:
         yield bar
+
+
+def names_in(columns: str | None) -> list[str]:
+    """Names that are separated by commas."""
+    return [part.strip() for part in columns.split(",")] if columns else []
+
+
+def check_out(out: Path, is_ours: Callable[[bytes], bool], inputs: Sequence[Path | None]) -> None:
+    """Refuse, before any work, to write where it cannot be, over an input, or over what is no output of ours."""
+    from goldfc.errors import BadSettings
+
+    if not out.parent.is_dir():
+        raise BadSettings(
+            f"There is no folder {out.parent} to write {out.name} into; make it first.", "output-folder-missing"
+        )
+    if out.is_dir():
+        raise BadSettings(f"{out} is a folder; name a file.", "output-is-folder")
+    if not out.exists():
+        return
+    if any(path is not None and path.exists() and path.samefile(out) for path in inputs):
+        raise BadSettings(f"{out} is an input, and would be overwritten; name another file with -o.", "output-is-input")
+    with out.open("rb") as file:
+        if not is_ours(file.read(4096)):
+            raise BadSettings(
+                f"{out} exists, and is not of the kind that would be written; move it, or name another.",
+                "output-of-other-kind",
+            )
+
+
+def is_message(head: bytes) -> bool:
+    """Whether a file looks like a message."""
+    return b"goldfc" in head and (head[8:9] == b"{" or head.startswith(b"goldfc sealed"))
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Something that moves on a terminal; nothing to see in a pipe."""
+    return console.status(what) if console.is_terminal else nullcontext()
+
+
+def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
+    """The federation file that was named, or one that is beside a file or here; if they differ, neither."""
+    from goldfc.agreement import FILE, read_agreement
+    from goldfc.errors import BadSettings
+
+    if federation is not None:
+        return read_agreement(federation)
+    found = [path for path in (beside.parent / FILE, Path(FILE)) if path.is_file()]
+    agreements = [read_agreement(path) for path in found]
+    if len(agreements) > 1 and agreements[0] != agreements[1]:
+        raise BadSettings(
+            f"{found[0]} and {found[1].absolute()} differ; choose one with --federation, and remove the "
+            "one that does not hold.",
+            "agreements-differ",
+        )
+    return agreements[0] if agreements else None
+
+
+def read_key(path: Path | None) -> "PrivateKey | None":
+    """The key, if one was named."""
+    from goldfc.message.envelope import PrivateKey
+
+    return None if path is None else PrivateKey.read(path, asked_passphrase)
+
+
+def asked_passphrase(*, again: bool = False) -> str | None:
+    """From the environment, or from a person, if there is one; `again`: she types it twice, so that it is right."""
+    from goldfc.message.keyfile import from_environment
+
+    known = from_environment()
+    if known is not None or not (again or sys.stdin.isatty()):
+        return known
+    return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=again, err=True))
+
+
+def show_lines(lines: Sequence[tuple[str, str]], title: str | None = None) -> None:
+    """Names and values."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in lines:
+        table.add_row(escape(printable(name)), escape(printable(value)))
+    console.print(table)

@@ -1,0 +1,74 @@
+"""What anybody runs: a message, shown."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from goldfc.cli.shared import A_FILE, FEDERATION_OPTION, KEY_OPTION, agreement_for, main, read_key, say, show_lines
+
+if TYPE_CHECKING:
+    from goldfc.agreement import Agreement
+    from goldfc.message.envelope import PrivateKey
+    from goldfc.message.message import Message
+
+
+@main.command()
+@click.argument("file", type=A_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Everything, for a program.")
+@FEDERATION_OPTION
+@click.option("--site", help="The site's name, for a sealed model.  [default: that of the file]")
+@KEY_OPTION
+def inspect(file: Path, as_json: bool, federation: Path | None, site: str | None, key_file: Path | None) -> None:
+    """Show in plain words what a message contains."""
+    from goldfc.message.envelope import is_sealed, read_cover
+    from goldfc.message.wire import decode, naming, read_message
+    from goldfc.report.describe import describe
+
+    content = read_message(file)
+    if is_sealed(content) and key_file is None:
+        with naming(file.name):
+            cover = read_cover(content)[0]
+        facts = {"what": "a sealed message", **cover.model_dump(), "bytes": len(content)}
+        if as_json:
+            click.echo(json.dumps(facts))
+            return
+        show_lines([(name, str(value)) for name, value in facts.items()])
+        say("What is inside can be read with the receiver's key (--key) only.")
+        return
+    if is_sealed(content):
+        content = opened(content, file, agreement_for(file, federation), site, read_key(key_file))
+    message = decode(content, file.name)
+    lines = list(describe(message))
+    if as_json:
+        click.echo(message_json(message))
+        return
+    show_lines([*lines, ("size", f"{len(content)} bytes")])
+
+
+def message_json(message: "Message") -> str:
+    """All of it."""
+    arrays = {name: array.tolist() for name, array in message.arrays.items()}
+    return json.dumps({"kind": message.kind, **message.facts, "arrays": arrays})
+
+
+def opened(
+    content: bytes, file: Path, agreement: "Agreement | None", site: str | None, key: "PrivateKey | None"
+) -> bytes:
+    """The inside of an envelope, for whoever may open it."""
+    from goldfc.agreement import FILE
+    from goldfc.errors import BadSettings
+    from goldfc.message.envelope import read_cover
+    from goldfc.message.wire import encode, naming
+    from goldfc.server.admit import read_body
+    from goldfc.site.send import open_model
+
+    if agreement is None:
+        raise BadSettings(
+            f"{file.name} is sealed: to open it takes {FILE}, which has the keys.", "sealed-needs-agreement"
+        )
+    with naming(file.name):
+        if read_cover(content)[0].to == "server":
+            return read_body(content, agreement, key)
+    return encode(open_model(content, file.name, agreement, site or file.stem, key).to_message())

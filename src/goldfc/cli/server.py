@@ -1,0 +1,288 @@
+"""What the server runs: fuse, collect, report."""
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from goldfc.cli.shared import (
+    A_FILE,
+    FEDERATION_OPTION,
+    K_OPTION,
+    KEY_OPTION,
+    agreement_for,
+    check_out,
+    is_message,
+    main,
+    progress_bar,
+    read_key,
+    say,
+    working,
+)
+
+if TYPE_CHECKING:
+    from goldfc.agreement import Agreement
+    from goldfc.message.model import Model
+    from goldfc.message.summary import Summary
+    from goldfc.server.folder import Event, Folder, FolderStatus
+    from goldfc.server.influence import LeftOut
+    from goldfc.server.round import Round
+
+# Leaving out each of more sites would take long.
+MOST_LEFT_OUT = 30
+# A file that is written to again and again cannot keep everybody waiting.
+MOST_SECONDS_TO_SETTLE = 10.0
+
+
+@main.command()
+@click.argument("summaries", type=A_FILE, nargs=-1, required=True)
+@K_OPTION
+@click.option("-o", "--out", type=A_FILE, required=True, help="The model, such as global.model.")
+@FEDERATION_OPTION
+def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federation: Path | None) -> None:
+    """Make the global clusters of all sites' SUMMARIES."""
+    from goldfc.errors import BadSettings
+    from goldfc.files import write_durably
+    from goldfc.message.wire import encode, read_message
+    from goldfc.server.admit import read_summary
+    from goldfc.server.round import fuse_admitted
+
+    agreement = agreement_for(out, federation)
+    check_out(out, is_message, [*summaries, federation])
+    if agreement is not None and agreement.sealed:
+        raise BadSettings(
+            "In this federation messages are sealed, and so must be the models for every site: put the summaries into "
+            "FOLDER/inbox and federation.toml into FOLDER, and use `goldfc collect FOLDER --key ...`.",
+            "sealed-needs-collect",
+        )
+    found = []
+    with progress_bar("reading", len(summaries)) as bar:
+        for path in summaries:
+            content = read_message(path)
+            if agreement is None:
+                agreement = agreement_of_summary(content, path.name)
+                say("There is no federation.toml: the first summary says what the others must be like.")
+            found.append(read_summary(content, path.name, agreement, None)[0])
+            bar.advance(bar.task_ids[0])
+    if agreement is None:
+        raise click.UsageError("Name at least one summary.")
+
+    with saying_warnings(), working("fusing"):
+        result = fuse_admitted(found, agreement, clusters)
+        write_durably(out, encode(result.model.to_message()))
+    show_result(result, out)
+
+
+@main.command()
+@click.argument("folder", type=A_FILE)
+@K_OPTION
+@KEY_OPTION
+@click.option("--close", is_flag=True, help="Take nothing more, and fuse what is in.")
+@click.option("--wait", is_flag=True, help="Stay until all listed sites are in or the deadline is over, then fuse.")
+@click.option("--replace", is_flag=True, help="Make another model of a round that has one, such as with another -k.")
+def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bool, wait: bool, replace: bool) -> None:
+    """Take in messages from FOLDER/inbox, say who is in and who is missing, and fuse when closed."""
+    from goldfc.errors import BadSettings
+    from goldfc.server.folder import Folder
+
+    if not folder.is_dir():
+        raise BadSettings(f"There is no folder {folder}; make one with a federation.toml in it.", "folder-missing")
+    place = Folder(folder, read_key(key_file))
+    if wait and not place.agreement.sites and place.agreement.deadline is None:
+        raise BadSettings(
+            "--wait needs an end: list the [[sites]] in federation.toml, or set a deadline.", "wait-endless"
+        )
+    with place.locked():
+        take_in_all(place, wait=wait)
+        status = place.status
+        if close or place.is_due() or (wait and not status.missing):
+            place.close()
+        show_status(place.status)
+        if not place.closed.is_file():
+            say(f"Not closed yet: put messages into {place.inbox}, and run this again; --close ends the round.")
+            return
+        with saying_warnings(), working("fusing"):
+            result = place.fuse(clusters, replace=replace)
+        write_folder_report(place, result.summaries, result.model, result.left_out)
+        sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
+        show_result(result, folder / "global.model", sealed)
+        say(f"Open {folder / 'report.html'} in a browser to see the clusters and who supports them.")
+
+
+def take_in_all(place: "Folder", *, wait: bool) -> None:
+    """Until the inbox is settled; with `wait`, until everybody is in or the deadline is over."""
+    told: set[tuple[str, str]] = set()
+    patience = time.monotonic() + MOST_SECONDS_TO_SETTLE
+    while True:
+        events = take_in_once(place, told)
+        unsettled = any(event.outcome == "waiting" for event in events) and time.monotonic() < patience
+        all_in = bool(place.agreement.sites) and not place.status.missing
+        done = not wait or place.is_due() or place.closed.is_file() or all_in
+        if done and not unsettled:
+            return
+        if not done:
+            patience = time.monotonic() + MOST_SECONDS_TO_SETTLE
+        time.sleep(0.5)
+
+
+def take_in_once(place: "Folder", told: set[tuple[str, str]]) -> "list[Event]":
+    """One look at the inbox; news are told once."""
+    events = []
+    for event in place.take_in():
+        events.append(event)
+        if (event.file, event.outcome) not in told:
+            say(f"{event.outcome}: {event.sentence}")
+        if event.outcome == "waiting" or event.stuck:
+            told.add((event.file, event.outcome))
+    return events
+
+
+def write_folder_report(
+    place: "Folder", summaries: "Sequence[Summary]", model: "Model", left_out: Mapping[str, str]
+) -> None:
+    """The page, with what would change without each of them."""
+    from goldfc.report.model_page import write_model_report
+
+    write_model_report(
+        model,
+        place.path / "report.html",
+        summaries,
+        left_out=leave_each_out(summaries, model, place.agreement),
+        expected=place.agreement.names,
+        refused={**place.refused(), **left_out},
+    )
+
+
+@main.command()
+@click.argument("model_file", metavar="MODEL", type=A_FILE)
+@click.argument("summaries", type=A_FILE, nargs=-1)
+@click.option("-o", "--out", type=A_FILE, default=Path("report.html"), show_default=True)
+@FEDERATION_OPTION
+def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation: Path | None) -> None:
+    """Make a page of MODEL: its clusters, who supports them, and, with the SUMMARIES, who changes what."""
+    from goldfc.message.model import Model
+    from goldfc.message.wire import decode, naming, read_message
+    from goldfc.report.model_page import write_model_report
+
+    check_out(out, is_page, [model_file, federation, *summaries])
+    message = decode(read_message(model_file), model_file.name)
+    with naming(model_file.name):
+        model = Model.from_message(message)
+    agreement = agreement_for(model_file, federation)
+    found = []
+    for path in summaries:
+        content = read_message(path)
+        agreement = agreement or agreement_of_summary(content, path.name)
+        # Also where messages are sealed: what was accepted lies there opened, and the model knows it by its digest.
+        body = decode(content, path.name)
+        with naming(path.name):
+            summary = agreement.read_summary(body)
+        check_part_of(model, summary, path)
+        found.append(summary)
+    left_out = leave_each_out(found, model, agreement) if agreement else ()
+    expected = agreement.names if agreement else ()
+    write_model_report(model, out, found, left_out=left_out, expected=expected)
+    say(f"Open {out} in a browser.")
+
+
+def check_part_of(model: "Model", summary: "Summary", path: Path) -> None:
+    """Refuse a summary that the model was not made from."""
+    from goldfc.errors import BadMessage
+
+    model.own(summary.site)
+    if model.digest_of(summary.site) != summary.to_message().digest:
+        raise BadMessage(
+            f"{path.name}: the model was made from another summary of site {summary.site!r}.", "model-of-other-summary"
+        )
+
+
+def leave_each_out(summaries: "Sequence[Summary]", model: "Model", agreement: "Agreement") -> "list[LeftOut]":
+    """How the result changes without each of them; nothing where that would take long."""
+    from goldfc.randomness import generator
+    from goldfc.server.influence import leave_one_out
+    from goldfc.server.one_shot import fusion_of
+
+    if not 3 <= len(summaries) <= MOST_LEFT_OUT or len(summaries) != len(model.sites):
+        return []
+    found = []
+    with progress_bar("leaving each out", len(summaries)) as bar:
+        k, rng_of = len(model.centroids), lambda: generator(agreement.seed, "server")
+        for one in leave_one_out(summaries, k, fusion_of(agreement), rng_of, model):
+            found.append(one)
+            bar.advance(bar.task_ids[0])
+    return found
+
+
+def show_status(status: "FolderStatus") -> None:
+    """Who is in, and who is missing."""
+    say(f"In: {', '.join(status.accepted) or 'nobody yet'}.")
+    if status.missing:
+        say(f"Missing: {', '.join(status.missing)}.")
+
+
+def show_result(result: "Round", out: Path, sealed: Path | None = None) -> None:
+    """What came out."""
+    model = result.model
+    for site, why in result.left_out.items():
+        say(f"Left out: {site}: {why}")
+    for sentence in result.odd:
+        say(f"Odd: {sentence}")
+    if model.proposal is not None:
+        best, *others = model.proposal.candidates
+        say(f"How many clusters? {best.n_clusters}: {best.reason}.")
+        for other in others:
+            say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
+    clusters, micro = len(model.centroids), len(model.micro_labels)
+    say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.sites)} sites.")
+    say(f"Its fingerprint, which every label has: {model.fingerprint}.")
+    say(f"What they are like: {model.why}.")
+    say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")
+
+
+@contextmanager
+def saying_warnings() -> Iterator[None]:
+    """What scikit-learn's users get as a warning, as a sentence: that there are fewer clusters than asked for."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ConvergenceWarning)
+        yield
+    for warning in told:
+        say(str(warning.message))
+
+
+def is_page(head: bytes) -> bool:
+    """Whether a file looks like a page."""
+    return head.lstrip().lower().startswith(b"<!doctype html")
+
+
+def agreement_of_summary(content: bytes, source: str) -> "Agreement":
+    """What the others must be like, where nobody wrote it down."""
+    from goldfc.agreement import FILE, Agreement
+    from goldfc.errors import BadMessage, BadSettings
+    from goldfc.message.envelope import is_sealed
+    from goldfc.message.summary import Summary
+    from goldfc.message.wire import decode, naming
+
+    if is_sealed(content):
+        raise BadSettings(f"{source} is sealed: to open it takes {FILE}, which has the keys.", "sealed-needs-agreement")
+    message = decode(content, source)
+    with naming(source):
+        summary = Summary.from_message(message)
+        try:
+            return Agreement(
+                federation=summary.terms.federation,
+                round=summary.terms.round,
+                columns=summary.terms.columns,
+                privacy=summary.level.name,
+                smallest=max(summary.level.fewest, 2),
+                scaling="pooled" if summary.moments else "ranges",
+            )
+        except ValueError as error:
+            raise BadMessage(
+                f"it cannot be fused without {FILE}, which says what it is about", "summary-nameless"
+            ) from error

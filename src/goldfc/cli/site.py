@@ -1,0 +1,359 @@
+"""What a site runs: check, summarize, label, forget."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from goldfc.cli.form import form_for, form_options, keep_form
+from goldfc.cli.shared import (
+    A_FILE,
+    FEDERATION_OPTION,
+    ID_OPTION,
+    KEY_OPTION,
+    agreement_for,
+    check_out,
+    console,
+    is_message,
+    main,
+    names_in,
+    progress_bar,
+    read_key,
+    say,
+    show_lines,
+    working,
+)
+
+if TYPE_CHECKING:
+    from goldfc.agreement import Agreement
+    from goldfc.message.columns import Column
+    from goldfc.site.audit import Audit
+    from goldfc.site.ledger import Ledger
+    from goldfc.site.policy import Policy
+    from goldfc.site.table.form import Form
+    from goldfc.site.table.table import Table
+
+SITE_NAME = "The site's name.  [default: that of the output file]"
+# Of a message's digest, to name it by.
+LEAST_DIGITS = 8
+# Without an agreement, columns are guessed from so many blocks of the table.
+GUESSED_FROM = 4
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@FEDERATION_OPTION
+@ID_OPTION
+@form_options
+def check(data: Path, federation: Path | None, id_column: str | None, asked: "Form") -> None:
+    """Look at DATA before anything is computed: all that is wrong or odd, by column, with counts and remedies.
+
+    `summarize` looks at the same, and refuses what is wrong.
+    """
+    from goldfc.site.policy import read_policy
+
+    agreement = agreement_for(data, federation)
+    if agreement is None:
+        agreement = agreement_without_file(data, None, None, id_column)
+    drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
+    settings = {"drop": drop, "id_column": id_column, "person_column": read_policy(data).person_column(agreement)}
+    with opened_table(data, agreement.columns, form_for(data, asked), refuse="nothing", **settings) as table:
+        wrong = list(table.faults.sentences())
+        for sentence in wrong:
+            say(f"Wrong: {sentence}.")
+        for note in table.notes:
+            say(f"Note: {note}")
+        usable, rows = table.rows.shape[0], table.rows.shape[0] + table.left_out_rows
+        columns = len(agreement.columns)
+        say(f"{data.name}: {usable:,} of {rows:,} rows can be used, with the {columns} columns that were agreed on.")
+    keep_form(data, asked)
+    if wrong:
+        say(f"{len(wrong)} things are wrong; correct the table, or say by options how it is written (--help).")
+        click.get_current_context().exit(2)
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@click.option("-o", "--out", type=A_FILE, required=True, help="The message, such as site-a.summary.")
+@FEDERATION_OPTION
+@click.option("--site", help=SITE_NAME)
+@ID_OPTION
+@click.option("--columns", help="Without a federation file: names of columns to use, separated by commas.")
+@click.option("--privacy", type=click.Choice(["suppressed", "plain"]), help="Without a federation file only.")
+@KEY_OPTION
+@click.option("--dry-run", is_flag=True, help="Show what would leave, and write nothing.")
+@click.option("--accept-risk", is_flag=True, help="Write the message although the audit speaks against it.")
+@form_options
+def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
+    data: Path,
+    out: Path,
+    federation: Path | None,
+    site: str | None,
+    id_column: str | None,
+    columns: str | None,
+    privacy: str | None,
+    key_file: Path | None,
+    dry_run: bool,
+    accept_risk: bool,
+    asked: "Form",
+) -> None:
+    """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
+    from goldfc.report.describe import describe
+    from goldfc.site.policy import read_policy
+    from goldfc.site.send import draft_summary, sealed_for_server, send
+
+    agreement = agreement_for(data, federation)
+    check_out(out, is_message, [data, federation, key_file])
+    if agreement is None:
+        agreement = agreement_without_file(data, columns, privacy, id_column)
+    elif columns or privacy:
+        raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
+    name = checked_site(site or out.stem, agreement)
+    key = read_key(key_file)
+    sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
+    policy = read_policy(data)
+    say(policy_line(data, policy))
+    policy.check(agreement)
+    drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
+    person, form = policy.person_column(agreement), form_for(data, asked)
+    with opened_table(data, agreement.columns, form, id_column=id_column, drop=drop, person_column=person) as table:
+        for note in table.notes:
+            say(note)
+        keep_form(data, asked)
+        with working("learning"):
+            draft = draft_summary(table, name, agreement, data, policy)
+        for note in draft.notes:
+            say(note)
+        show_lines(list(describe(draft.summary.to_message())), title="What would leave")
+        show_audit(draft.audit)
+        if dry_run:
+            say("Nothing is written (--dry-run).")
+            return
+        message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
+    say_sent(out, message, draft.ledger, sealed=agreement.sealed)
+
+
+def say_sent(out: Path, message: bytes, ledger: "Ledger", *, sealed: bool) -> None:
+    """What to do with the message, and what stays."""
+    if sealed:
+        say(f"{out}: {len(message) / 1000:.1f} kB, signed and sealed: only the server can read it. Hand it over.")
+    else:
+        say(f"{out}: {len(message) / 1000:.1f} kB. `goldfc inspect` shows it again; hand it to the server.")
+    say(f"{ledger.folder} is private and stays at this site: the next message is compared with this one.")
+
+
+def policy_line(data: Path, policy: "Policy") -> str:
+    """Which policy is obeyed."""
+    from goldfc.site.policy import policy_beside
+
+    path = policy_beside(data)
+    where = str(path) if path.exists() else f"the defaults, since there is no {path}"
+    return (
+        f"This site's policy: {where} (at least {policy.smallest} rows in a micro-cluster, at least "
+        f"{policy.least_sites} sites; fingerprint {policy.fingerprint[:12]})."
+    )
+
+
+def show_audit(audit: "Audit") -> None:
+    """What would leave, before it does."""
+    guess = audit.membership
+    best = (
+        "not measured"
+        if guess is None
+        else f"AUC {guess.auc:.2f} (0.5: by chance), {guess.found:.0%} found at 1% wrong"
+    )
+    show_lines(
+        [
+            ("rows", str(audit.rows)),
+            ("micro-clusters", str(audit.micro_clusters)),
+            ("smallest of them", f"{audit.smallest} rows or people (required: {audit.required})"),
+            ("centroids that are a row", f"{audit.exact_matches} (required: 0)"),
+            ("distance to the nearest row", f"{audit.distance_ratio:.2f} times that between rows"),
+            ("guessing who is in", best),
+        ],
+        title="Audit: what the message would give away",
+    )
+    for finding in audit.warnings:
+        say(f"Warning ({finding.name}): {finding.sentence}.")
+    for finding in audit.failures:
+        say(f"Refused ({finding.name}): {finding.sentence}.")
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@click.option("--model", "model_file", type=A_FILE, required=True, help="What came back, such as global.model.")
+@click.option("-o", "--out", type=A_FILE, required=True, help="The labels, such as labels.csv.")
+@FEDERATION_OPTION
+@click.option("--site", help="The site's name, where the model is sealed.  [default: that of the model file]")
+@ID_OPTION
+@KEY_OPTION
+@click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
+@click.option("--strict", is_flag=True, help="Refuse a table in which a row cannot be read; otherwise it has no label.")
+@form_options
+def label(  # noqa: PLR0913, PLR0917 (one argument per option)
+    data: Path,
+    model_file: Path,
+    out: Path,
+    federation: Path | None,
+    site: str | None,
+    id_column: str | None,
+    key_file: Path | None,
+    unsigned: bool,
+    strict: bool,
+    asked: "Form",
+) -> None:
+    """Give every row in DATA the label of its cluster; rows need not have been summarised."""
+    from goldfc.errors import BadSettings
+    from goldfc.message.wire import read_message
+    from goldfc.site.labels import labels_of, write_labels
+    from goldfc.site.seals import check_unsigned
+    from goldfc.site.send import open_model
+
+    agreement = agreement_for(data, federation)
+    check_out(out, is_label_file, [data, model_file, federation, key_file])
+    if not model_file.exists():
+        raise BadSettings(
+            f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.", "model-missing"
+        )
+    id_column = id_column or (agreement.id_column if agreement else None)
+    name = site or model_file.stem
+    model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
+    if agreement is None or not agreement.sealed:
+        check_unsigned(data, agreement, model.terms.federation, said=unsigned)
+    settings = {"drop": agreement is not None and agreement.missing == "drop", "id_column": id_column}
+    settings["refuse"] = "values" if strict else "columns"
+    columns, form = model.terms.columns, form_for(data, asked)
+    with opened_table(data, columns, form, **settings) as table, working("labelling"):
+        labels = write_labels(labels_of(table, model), out, id_column or "row", model.fingerprint)
+    keep_form(data, asked)
+    say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters, by model {model.fingerprint}.")
+    if labels.far:
+        say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
+    if labels.without:
+        say(f"{labels.without.total()} rows have no cluster (column reason):")
+    for reason, count in labels.without.most_common():
+        say(f"  {count}: {reason}.")
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+@click.option(
+    "--before", type=click.DateTime(["%Y-%m-%d"]), help="Only messages from before this day, such as 2027-01-31."
+)
+@click.option("--message", "sha", help="Only this message: the first digits of its sha256 in the ledger, at least 8.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(data: Path, before: datetime | None, sha: str | None, yes: bool) -> None:
+    """Remove what this site keeps of earlier messages of DATA and of all that shares its ledger.
+
+    Later messages are no longer compared with them, so forget only what was never handed over, or is too old to matter.
+    """
+    from goldfc.errors import BadSettings
+    from goldfc.site.ledger import Ledger
+    from goldfc.site.policy import read_policy
+
+    policy = read_policy(data)
+    ledger = Ledger.of(data, policy)
+    found = chosen_messages(ledger, before, sha)
+    if not found:
+        say(f"Nothing of that kind is kept in {ledger.folder}.")
+        return
+    if not yes and not console.is_terminal:
+        raise BadSettings(
+            f"{len(found)} messages would be forgotten; say --yes if that is intended.", "forget-unconfirmed"
+        )
+    if not yes and not click.confirm(f"Forget {len(found)} messages? No later one will be compared with them."):
+        return
+    with ledger.locked():
+        ledger.forget(found, policy)
+    say(f"{len(found)} messages are forgotten; a line in the ledger says that something was.")
+
+
+def chosen_messages(ledger: "Ledger", before: datetime | None, sha: str | None) -> list[str]:
+    """The messages that are meant: all if nothing is said."""
+    from goldfc.errors import BadSettings
+
+    if before is not None and sha is not None:
+        raise click.UsageError("Name a day or a message, not both.")
+    if sha is not None and len(sha) < LEAST_DIGITS:
+        raise BadSettings(
+            f"{sha!r} could be several messages; give at least {LEAST_DIGITS} digits.", "message-ambiguous"
+        )
+    if sha is not None:
+        return ledger.called(sha)
+    return ledger.everything() if before is None else ledger.older_than(before.replace(tzinfo=UTC))
+
+
+@contextmanager
+def opened_table(data: Path, columns: "Sequence[Column]", form: "Form", **settings: Any) -> "Iterator[Table]":
+    """The rows; on a terminal, a bar while a large file is read."""
+    from goldfc.site.table.table import open_table
+
+    with ExitStack() as in_use:
+        with progress_bar("reading (%)", 100) as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.update(bar.task_ids[0], completed=100 * done // total)
+
+            table = in_use.enter_context(open_table(data, columns, form=form, on_progress=show, **settings))
+        yield table
+
+
+def is_label_file(head: bytes) -> bool:
+    """Whether a file looks like labels."""
+    from goldfc.site.labels import LABEL_COLUMNS
+
+    return ",".join(("", *LABEL_COLUMNS)).encode() + b"\n" in head
+
+
+def agreement_without_file(data: Path, columns: str | None, privacy: str | None, id_column: str | None) -> "Agreement":
+    """What is meant where nobody wrote it down: numbers, and the defaults; ids stay here."""
+    from goldfc.agreement import Agreement
+    from goldfc.errors import BadRows, BadSettings
+    from goldfc.message.columns import Column
+    from goldfc.site.init import guess_columns
+
+    names = names_in(columns)
+    if not names:
+        found = guess_columns([data], id_column=id_column, most_blocks=GUESSED_FROM)
+        names, id_column = [one.name for one in found.columns if one.kind == "number"], found.id_column
+        others = [*found.odd, *(one.name for one in found.columns if one.kind != "number")]
+        say("There is no federation.toml: all numbers are taken, and names must agree at all sites.")
+        if others:
+            say(
+                f"Left out: {', '.join(map(repr, others))}. `goldfc init` makes a federation.toml; --columns "
+                "names some."
+            )
+        if id_column:
+            say(f"Column {id_column!r} tells rows apart; it stays here.")
+    if not names:
+        raise BadRows(f"{data.name} has no column of numbers that is not an id.", "no-columns")
+    try:
+        return Agreement(
+            federation="unnamed",
+            round=0,
+            privacy="plain" if privacy == "plain" else "suppressed",
+            id_column=id_column,
+            columns=tuple(Column(name=name) for name in names),
+        )
+    except ValueError as error:
+        raise BadSettings(f"These columns cannot be used ({error}); `goldfc init` helps.", "columns-invalid") from error
+
+
+def checked_site(name: str, agreement: "Agreement") -> str:
+    """The site's name, if it may be called so."""
+    from goldfc.agreement import FILE
+    from goldfc.errors import BadSettings
+    from goldfc.message.columns import plain_name
+
+    try:
+        plain_name(name)
+    except ValueError as error:
+        raise BadSettings(f"The site name {name!r} {error}; name the site with --site.", "site-name-invalid") from error
+    if agreement.sites and name not in agreement.names:
+        raise BadSettings(
+            f"{FILE} lists no site {name!r}; it lists {', '.join(agreement.names)}; use --site.", "site-name-unlisted"
+        )
+    return name
