@@ -447,9 +447,9 @@ def test_many_sites_take_seconds() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(4, size=10_000)
     X = rng.normal(size=(10_000, 5)) + 8.0 * rng.normal(size=(4, 5))[truth]
-    begin = time.perf_counter()
+    begin = time.process_time()
     model = fitted(X, np.repeat(np.arange(500), 20), 4)
-    assert time.perf_counter() - begin < 10.0  # one or two where nobody else computes
+    assert time.process_time() - begin < 10.0  # one or two where nobody else computes
     assert right(truth, model) > 0.99
     assert model.traffic_.uplinks == 500
 

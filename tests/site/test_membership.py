@@ -168,9 +168,9 @@ def test_halves_of_one_split_share_nobody() -> None:
 def test_a_large_table_is_measured_from_where_it_is_and_in_bounded_time() -> None:
     rows = factors(23_000, 4)
     elsewhere, again = Counted(rows), telling(rows, LEVEL)
-    start = time.perf_counter()
+    start = time.process_time()
     found = membership_of(Rows.of(elsewhere), again)
-    assert time.perf_counter() - start < 60.0
+    assert time.process_time() - start < 60.0
     assert found is not None
     assert found.auc <= 0.6
     assert found == membership_of(Rows.of(rows), again)
