@@ -79,6 +79,24 @@ def encoding_of(X: ArrayLike, categorical: str | Collection[int | str]) -> Encod
     return Encoding(levels, Terms(columns=tuple(named)))
 
 
+def terms_within(terms: Terms, n_columns: int, ranges: ArrayLike | None) -> Terms:
+    """The same columns with the ranges of numbers; without ranges as they are."""
+    if ranges is None:
+        return terms
+    columns = terms.columns or tuple(column_for(number, None) for number in range(n_columns))
+    ends = np.asarray(ranges, dtype=np.float64)
+    if ends.shape != (len(columns), 2):
+        raise BadSettings(
+            f"ranges must hold the lowest and highest value of {len(columns)} columns; their shape is {ends.shape}.",
+            "ranges-form",
+        )
+    within = [
+        Column(name=column.name, range=(float(low), float(high))) if column.kind == "number" else column
+        for column, (low, high) in zip(columns, ends, strict=True)
+    ]
+    return Terms(columns=tuple(within))
+
+
 def column_for(number: int, levels: list[Any] | None) -> Column:
     """A column as a summary tells it; levels by their numbers, for what they are called is nobody's business here."""
     name = f"x{number}"

@@ -90,6 +90,9 @@ class Agreement(Strict):
     title: Text = ""
     privacy: Annotated[str, AfterValidator(known_level)] = "suppressed"
     smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
+    eps: Annotated[float, Field(ge=0.05, le=64.0, strict=False)] = 1.0  # where sites are private, as is all of these
+    delta: Annotated[float, Field(ge=1e-12, le=1e-3, strict=False)] = 1e-5
+    most_rows: Annotated[int, Field(ge=1, le=1_000)] = 1  # of one person
     scaling: Literal["pooled", "ranges"] = "pooled"
     missing: Literal["refuse", "drop"] = "refuse"
     implausible: Literal["warn", "refuse"] = "warn"  # columns of a site that are unlike the others'
@@ -124,12 +127,20 @@ class Agreement(Strict):
                 f"column {self.person_column!r} says whose a row is, so it cannot be learned from",
                 "person-column-learned",
             )
-        if self.scaling == "ranges" and (bare := [c.name for c in self.columns if c.kind == "number" and not c.range]):
+        by_ranges = "scaling by ranges" if self.scaling == "ranges" else "privacy = 'private'"
+        if (self.scaling == "ranges" or self.privacy == "private") and self.without_range:
             raise BadSettings(
-                f"scaling by ranges needs a range for every column; {bare[0]!r} has none", "range-missing"
+                f"{by_ranges} needs a range for every column; {self.without_range[0]!r} has none", "range-missing"
             )
+        if self.most_rows > 1 and not (self.person_column or self.id_column):
+            raise BadSettings("most_rows counts rows of a person, so it needs a person_column", "person-column-missing")
         _ = self.terms
         return self
+
+    @property
+    def without_range(self) -> tuple[str, ...]:
+        """Columns of numbers that have none."""
+        return tuple(column.name for column in self.columns if column.kind == "number" and not column.range)
 
     @property
     def terms(self) -> Terms:
@@ -206,9 +217,10 @@ class Agreement(Strict):
         # A site with few rows tells neither, and several micro-clusters only with moments.
         if summary.shape is not None and (not task.shape or "shape" in self.withhold):
             raise BadMessage(f"{who} must not tell its shape, as agreed.", "shape-not-agreed")
-        if summary.moments is not None and self.scaling != "pooled":
+        wanted = self.scaling == "pooled" and summary.level.tells_moments
+        if summary.moments is not None and not wanted:
             raise BadMessage(f"{who} must not tell its moments, as agreed.", "moments-not-agreed")
-        if summary.moments is None and self.scaling == "pooled" and len(summary.centroids) > 1:
+        if summary.moments is None and wanted and len(summary.centroids) > 1:
             raise BadMessage(f"{who} must tell its moments, as agreed.", "moments-missing")
         sizes = np.abs(summary.centroids).max(axis=0)
         if (sizes > LARGEST_TOLD).any() or ((sizes > 0.0) & (sizes < 1.0 / LARGEST_TOLD)).any():

@@ -62,6 +62,10 @@ class PolicyRefused(AuditRefused):
     """What was agreed on is not what the site's own policy allows."""
 
 
+class BudgetRefused(PolicyRefused):
+    """A message would spend more privacy than the site's own policy allows."""
+
+
 def code_of(error: BaseException | None, default: str) -> str:
     """The code of an error that is told again with more words, if it has one."""
     return getattr(error, "code", "") or default

@@ -1,6 +1,7 @@
 """The scikit-learn face of a whole federation in one process: the default, and the paper's method."""
 
 import numbers
+import secrets
 import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, Self, TypeVar, get_args
@@ -10,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from goldfc._encoding import Encoding, encoding_of, is_missing_value
+from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_within
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
-from goldfc.message.levels import with_fewest
+from goldfc.message.levels import Level, Private, with_fewest
 from goldfc.message.model import Model
 from goldfc.message.task import Part, Scaling, Task, rows_each
 from goldfc.randomness import generator, site_generator
@@ -22,6 +23,7 @@ from goldfc.server.one_shot import OneShot
 from goldfc.server.round import Round, run_round
 from goldfc.site.label import distances, is_far, predict, predict_proba
 from goldfc.site.participant import Site
+from goldfc.site.private.noise import Source
 from goldfc.transport.local import LocalPort
 
 Value = TypeVar("Value", bound=np.generic)
@@ -80,6 +82,13 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         micro-centroids tell how columns are stretched and correlated.
     smallest : int
         No micro-cluster has fewer rows; above 1, what leaves a site is rounded, too, as by files.
+    privacy : Private, float or None
+        What differential privacy does to the result: `Private(eps=1.0, delta=1e-5)`, or eps alone; it takes `ranges`.
+        This is a simulation. With an int as `random_state` noise is drawn from it, so that anybody can take it away
+        again: that protects nobody.
+    ranges : array-like (columns, 2) or None
+        The lowest and the highest value that every column may have, as sites would agree on them without looking at
+        rows; what lies outside counts as the end. Of categories it is not looked at.
     random_state : int, RandomState, Generator or None
         For the server; the sites do nothing by chance. An int gives the same result every time, whatever `n_jobs` and
         the order of the sites.
@@ -133,10 +142,14 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         scaling: str = "pooled",
         withhold: Collection[Part] = (),
         smallest: int = 1,
+        privacy: Private | float | None = None,
+        ranges: ArrayLike | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.privacy = privacy
+        self.ranges = ranges
         self.categorical = categorical
         self.scaling = scaling
         self.withhold = withhold
@@ -153,16 +166,15 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
         check_withhold(self.withhold)
-        fusion = OneShot(
-            Task(scaling=self._scaling(), level=with_fewest(self.smallest), rows_each=rows_each(self.smallest))
-        )
+        fusion = OneShot(Task(scaling=self._scaling(), level=self._level(), rows_each=rows_each(self.smallest)))
         self._encoding: Encoding = encoding_of(X, self.categorical)
         rows = self._rows(X, reset=True)
         names, places = self._sites(groups, y, len(rows))
         seed = seed_from(self.random_state)
-        terms = self._encoding.terms
+        terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
         sites = [
-            Site(name, rows[own], withhold=self.withhold, terms=terms) for name, own in zip(names, places, strict=True)
+            Site(name, rows[own], withhold=self.withhold, terms=terms, randomness=self._randomness(seed, name))
+            for name, own in zip(names, places, strict=True)
         ]
         port = LocalPort(sites, n_jobs=self.n_jobs)
         result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
@@ -178,6 +190,18 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         if self.scaling not in ("pooled", "given"):
             raise BadSettings(f"scaling must be 'pooled' or 'given', got {self.scaling!r}.", "scaling")
         return self.scaling  # type: ignore[return-value]
+
+    def _level(self) -> Level:
+        if self.privacy is None:
+            return with_fewest(self.smallest)
+        if self.ranges is None:
+            raise BadSettings(
+                "privacy needs ranges: the lowest and the highest value of every column.", "range-missing"
+            )
+        return self.privacy if isinstance(self.privacy, Private) else Private(eps=float(self.privacy))
+
+    def _randomness(self, seed: int, name: str) -> Source:
+        return secrets.token_bytes if self.random_state is None else site_generator(seed, name).bytes
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> FloatArray:
         """The rows as numbers: categories become one feature for every level."""

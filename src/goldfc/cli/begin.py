@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.table import Table
 
-from goldfc.cli.shared import A_FILE, ID_OPTION, asked_passphrase, main, names_in, say, working
+from goldfc.cli.shared import A_FILE, ID_OPTION, asked_passphrase, console, main, names_in, say, working
 
 if TYPE_CHECKING:
     from goldfc.site.init import Guess
@@ -76,6 +77,32 @@ def show_guess(found: "Guess", out: Path) -> None:
         "Read it and correct it (units, ranges, the categories of all sites), and give the same file to all sites; "
         "each keeps it beside its data."
     )
+
+
+@main.command()
+@click.argument("federation", type=A_FILE)
+@click.option("--rows", type=click.IntRange(1), required=True, help="About so many rows, or people, has a site.")
+@click.option("--sites", type=click.IntRange(1), help="How many take part.  [default: those listed, or least_sites]")
+@click.option("-k", "--clusters", type=click.IntRange(1), default=5, show_default=True, help="About so many clusters.")
+def plan(federation: Path, rows: int, sites: int | None, clusters: int) -> None:
+    """What to expect of FEDERATION at the level `private`, before anything is spent: from what is agreed on alone."""
+    from goldfc.agreement import read_agreement
+    from goldfc.message.levels import Private
+    from goldfc.site.private.plan import TRIED, Plan
+
+    agreement = read_agreement(federation)
+    asked = Plan.of(agreement, rows, sites, clusters, Private.agreed(vars(agreement)))
+    table = Table(box=None, pad_edge=False)
+    for name in ("eps", "micro-clusters a site", "for each cluster", "of the result without privacy"):
+        table.add_column(name, justify="right" if name != "of the result without privacy" else "left")
+    for eps in sorted({*TRIED, asked.level.eps}):
+        one = asked.with_eps(eps)
+        mark = "*" if eps == asked.level.eps else ""
+        table.add_row(f"{eps:g}{mark}", str(one.cells), f"{one.for_each_cluster:.1f}", one.expected)
+    say(f"{asked.sites} sites with {rows:,} rows, {asked.n_features} numbers each, {clusters} clusters (* as agreed):")
+    console.print(table)
+    enough = "no eps up to 8 is enough" if asked.enough is None else f"eps {asked.enough:g} is enough"
+    say(f"For most of the result {enough}, or, as agreed, {asked.sites_enough} such sites.")
 
 
 @main.command()

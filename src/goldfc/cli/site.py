@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,11 @@ from goldfc.cli.shared import (
 if TYPE_CHECKING:
     from goldfc.agreement import Agreement
     from goldfc.message.columns import Column
+    from goldfc.message.envelope import PrivateKey
     from goldfc.site.audit import Audit
     from goldfc.site.ledger import Ledger
     from goldfc.site.policy import Policy
+    from goldfc.site.private.send import Budget, Request
     from goldfc.site.table.form import Form
     from goldfc.site.table.table import Table
 
@@ -103,6 +106,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
     from goldfc.report.describe import describe
     from goldfc.site.policy import read_policy
+    from goldfc.site.private.send import Request
     from goldfc.site.send import draft_summary, sealed_for_server, send
 
     agreement = agreement_for(data, federation)
@@ -116,7 +120,9 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
     policy = read_policy(data)
     say(policy_line(data, policy))
-    policy.check(agreement)
+    if request := Request.of(name, agreement, policy):
+        summarize_privately(request, data, out, key, policy, dry_run=dry_run, accept_risk=accept_risk, asked=asked)
+        return
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
     person, form = policy.person_column(agreement), form_for(data, asked)
     with opened_table(data, agreement.columns, form, id_column=id_column, drop=drop, person_column=person) as table:
@@ -134,6 +140,100 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
             return
         message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
     say_sent(out, message, draft.ledger, sealed=agreement.sealed)
+
+
+def summarize_privately(  # noqa: PLR0913 (as the command)
+    request: "Request",
+    data: Path,
+    out: Path,
+    key: "PrivateKey | None",
+    policy: "Policy",
+    *,
+    dry_run: bool,
+    accept_risk: bool,
+    asked: "Form",
+) -> None:
+    """The message of the level `private`: what it costs and what to expect is said before anything is spent."""
+    from goldfc.site.ledger import Ledger
+    from goldfc.site.private.send import Budget, send_privately, stored
+
+    ledger, agreement = Ledger.of(data, policy), request.agreement
+    if stored(request, ledger):
+        say("This was asked for before: the same message is sent again, and costs nothing. It does not know new rows.")
+    else:
+        Budget.of(ledger, policy).check(request)
+    form, person = form_for(data, asked), policy.person_column(agreement)
+    settings = {"id_column": agreement.id_column, "person_column": person, "drop": True, "refuse": "columns"}
+    with opened_table(data, agreement.columns, form, guess=False, **settings) as table:
+        for note in table.notes:
+            say(note)
+        keep_form(data, asked)
+        show_lines(private_lines(request, Budget.of(ledger, policy)), title="What would leave")
+        if not stored(request, ledger):
+            confirm_hope(request, table.rows.shape[0], accept_risk=accept_risk or dry_run)
+        if dry_run:
+            say("Nothing is written, and nothing spent (--dry-run).")
+            return
+        with working("learning"):
+            sent = send_privately(request, table, data, policy, out, key)
+    say_sent(out, sent.message, ledger, sealed=agreement.sealed)
+
+
+def private_lines(request: "Request", budget: "Budget") -> list[tuple[str, str]]:
+    """What is promised, and what it costs."""
+    level = request.level
+    delta = level.budget[1]
+    return [
+        ("micro-clusters", "their means, how many rows each has, and how rows lie around them, all with noise"),
+        ("privacy level", level.promise),
+        ("it costs", f"eps {level.eps:g}"),
+        ("spent in a year", f"eps {float(budget.eps(delta)):.3g} so far, at delta {level.delta:g}"),
+        ("not in it", "rows, their order, names or ids, file names; nothing else of rows"),
+    ]
+
+
+def confirm_hope(request: "Request", rows: int, *, accept_risk: bool) -> None:
+    """Say what can be expected of so many rows; where that is nothing, ask."""
+    from goldfc.errors import BadSettings
+    from goldfc.site.private.plan import FEWEST_CLUSTERS, Plan
+
+    plan = Plan.of(request.agreement, rows, None, FEWEST_CLUSTERS, request.level)
+    say(
+        f"With {rows:,} rows a site and {plan.sites} sites, {plan.cells} micro-clusters of each can be told through the "
+        f"noise: enough for about {plan.clusters_enough} clusters (`goldfc plan` says more)."
+    )
+    if not plan.is_hopeless or accept_risk:
+        return
+    if not console.is_terminal:
+        raise BadSettings(
+            "That is hardly enough for anything, and eps would be spent for nothing; agree on a larger eps, or on more "
+            "sites.",
+            "plan-hopeless",
+        )
+    click.confirm("That is hardly enough for anything. Spend eps all the same?", abort=True)
+
+
+@main.command()
+@click.argument("data", type=A_FILE)
+def budget(data: Path) -> None:
+    """What the private messages of DATA, and of all that shares its ledger, have spent."""
+    from goldfc.site.ledger import Ledger
+    from goldfc.site.policy import read_policy
+    from goldfc.site.private.send import SPENT, Budget
+
+    policy = read_policy(data)
+    ledger = Ledger.of(data, policy)
+    spent = [line for line in ledger.lines() if line["event"] == SPENT]
+    for line in spent:
+        about = f"{line['federation'] or 'not named'}, round {line['round']}, as {line['site']}"
+        show_lines([(str(line["time"])[:10], f"eps {line['eps']}, delta {line['delta']}: {about} ({line['data']})")])
+    delta = max((Fraction(str(line["delta"])) for line in spent), default=Fraction(1, 100_000))
+    total = Budget.of(ledger, policy).eps(delta)
+    say(
+        f"{len(spent)} private messages. In the last year they add up to eps {float(total):.3g} at delta "
+        f"{float(delta):g}, of {policy.most_eps_a_year:g} that the policy allows. Sites that share people "
+        "spend on their own: for those people it adds up."
+    )
 
 
 def say_sent(out: Path, message: bytes, ledger: "Ledger", *, sealed: bool) -> None:

@@ -3,7 +3,9 @@
 A level is one class here, with a line in `LEVELS`; what a site does for it has a line in `goldfc.site.summarize`.
 """
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
@@ -31,6 +33,11 @@ class Level(Strict):
     def fewest(self) -> int:
         """No micro-cluster has fewer rows."""
         return 1
+
+    @property
+    def tells_moments(self) -> bool:
+        """Whether moments of columns go along where sites learn in scales of their own."""
+        return True
 
     @property
     def promise(self) -> str:
@@ -78,14 +85,60 @@ class Suppressed(Level):
         )
 
     def missing_in(self, told: Level) -> str | None:
-        """Smaller micro-clusters than agreed."""
+        """Smaller micro-clusters than agreed; whatever is private will do."""
+        if isinstance(told, Private):
+            return None
         if isinstance(told, Suppressed) and told.smallest < self.smallest:
             return f"micro-clusters from {told.smallest} rows on, not from {self.smallest}"
         return super().missing_in(told)
 
 
+class Private(Level):
+    """Differential privacy: a message is hardly less likely without any row, or any person, than with."""
+
+    eps: Annotated[float, Field(ge=0.05, le=64.0)] = 1.0
+    delta: Annotated[float, Field(ge=1e-12, le=1e-3)] = 1e-5
+    most_rows: Annotated[int, Field(ge=1, le=1_000)] = 1  # of one person; more do not count
+
+    @property
+    def tells_moments(self) -> bool:
+        """Nothing beside the micro-clusters."""
+        return False
+
+    @property
+    def whose(self) -> str:
+        """What the promise is about."""
+        return "any row" if self.most_rows == 1 else f"any person with up to {self.most_rows} rows"
+
+    @property
+    def promise(self) -> str:
+        """What it means, in words."""
+        return (
+            f"private: ({self.eps:g}, {self.delta:g})-differential privacy for {self.whose} of this site, in "
+            f"this message: nothing that anybody learns from it is more than {self.times:.3g} times as likely as it would be "
+            f"without them, except with a probability of {self.delta:g}"
+        )
+
+    @property
+    def times(self) -> float:
+        """How many times as likely."""
+        return math.exp(self.eps)
+
+    @property
+    def budget(self) -> tuple[Fraction, Fraction]:
+        """Eps and delta, exactly as they are written."""
+        return Fraction(repr(self.eps)), Fraction(repr(self.delta))
+
+    def missing_in(self, told: Level) -> str | None:
+        """A weaker promise."""
+        if isinstance(told, Private):
+            weaker = told.eps > self.eps or told.delta > self.delta or told.most_rows < self.most_rows
+            return f"({told.eps:g}, {told.delta:g}) for {told.whose}" if weaker else None
+        return super().missing_in(told)
+
+
 PLAIN = Plain()
-LEVELS: dict[str, type[Level]] = {"plain": Plain, "suppressed": Suppressed}
+LEVELS: dict[str, type[Level]] = {"plain": Plain, "suppressed": Suppressed, "private": Private}
 
 
 def level_of(fact: Mapping[str, Any]) -> Level:

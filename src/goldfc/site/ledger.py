@@ -11,6 +11,7 @@ It is `.goldfc` beside the data, or above it: the nearest one that is there. Sev
 """
 
 import hashlib
+import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from goldfc.errors import BadSettings
 from goldfc.files import (
@@ -144,6 +146,17 @@ class Ledger:
                 return content
         return None
 
+    def message_file(self, digest: str) -> Path:
+        """Where a message is kept."""
+        return self.folder / f"{digest}{MESSAGE}"
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """All that is noted, in its order; of a line that was cut off, nobody was told."""
+        path = self.folder / LEDGER
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            with suppress(ValueError):
+                yield json.loads(line)
+
     def last_sent(self, site: str) -> str | None:
         """When a site sent something new the last time."""
         return max((str(kept.facts["sent"]) for _, kept in self.all_kept() if kept.facts["site"] == site), default=None)
@@ -157,7 +170,7 @@ class Ledger:
     def keep(self, digest: str, message: bytes, table: Looked, **facts: str) -> None:
         """With the lock held: a message, and digests of its rows, which say that it was meant to leave."""
         secret = self.made_secret()
-        write_durably(self.folder / f"{digest}{MESSAGE}", message, private=True)
+        write_durably(self.message_file(digest), message, private=True)
         told = {**facts, "digest": digest, "sent": now(), "sha256": hashlib.sha256(message).hexdigest()}
         told["people"] = str(people_in(table))
         write_kept(self.folder / f"{digest}{ROWS}", table, secret, told)

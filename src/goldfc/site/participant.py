@@ -1,5 +1,6 @@
 """A site as the server sees it: it answers messages, and keeps its rows and labels to itself."""
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import ClassVar
@@ -12,6 +13,7 @@ from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Task
 from goldfc.site.label import label
+from goldfc.site.private.noise import Source
 from goldfc.site.summarize import summarize
 
 
@@ -71,15 +73,25 @@ class Site(AnsweringSite):
 
     TASK = Task.KIND
 
-    def __init__(self, name: str, rows: FloatArray, *, withhold: Collection[Part] = (), terms: Terms = UNNAMED) -> None:
+    def __init__(
+        self,
+        name: str,
+        rows: FloatArray,
+        *,
+        withhold: Collection[Part] = (),
+        terms: Terms = UNNAMED,
+        randomness: Source = secrets.token_bytes,
+    ) -> None:
         super().__init__(name)
+        self._randomness = randomness
         self._rows = rows
         self._withhold = withhold
         self._terms = terms
 
     def _summarize(self, task: Message) -> tuple[Summary, RowLabels]:
         wanted = Task.from_message(task)
-        return summarize(self._rows, self.name, wanted, withhold=self._withhold, terms=self._terms)
+        own = self._rows, self.name, wanted
+        return summarize(*own, withhold=self._withhold, terms=self._terms, randomness=self._randomness)
 
     def _label(self, model: Model) -> tuple[IntArray, FloatArray]:
         return label(self._rows, model)

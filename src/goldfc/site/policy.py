@@ -5,15 +5,17 @@ agreed on stricter. A site without one has the defaults. Its fingerprint is in e
 """
 
 import hashlib
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from goldfc.agreement import FILE, Agreement
 from goldfc.errors import BadSettings, PolicyRefused
 from goldfc.message.columns import MOST_FEATURES, Number, Strict, Text, read_settings
+from goldfc.message.levels import Private
 from goldfc.message.message import canonical_json
 from goldfc.message.task import Task, rows_each
 from goldfc.site.audit import MOST_AUC, MOST_FOUND, WARNINGS, Limits
@@ -22,6 +24,7 @@ POLICY = "policy.toml"
 MOST_BYTES = 2**16
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
+Eps = Annotated[float, Field(ge=0.05, le=64.0, strict=False)]
 Days = Annotated[int, Field(ge=1, le=36_500)]
 
 
@@ -38,6 +41,9 @@ class Policy(Strict):
     least_changed: Annotated[int, Field(ge=0)] | None = None  # None: as many as `smallest`
     most_auc: Share = MOST_AUC
     most_tpr: Share = MOST_FOUND
+    privacy: Literal["private"] | None = None  # whatever was agreed on, this site's messages are private
+    most_eps: Eps = 2.0  # of a message; where more was agreed on, this is what is sent
+    most_eps_a_year: Eps = 8.0  # of all private messages of a year together
     accept: Annotated[tuple[str, ...], Field(strict=False)] = ()
     least_seconds: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=False)] = 60.0
     keep_days: Days = 365
@@ -104,8 +110,21 @@ class Policy(Strict):
         """What this site does of what was agreed on, if that is allowed at all."""
         self.check(agreement)
         task = agreement.task
+        if self.privacy == "private" or isinstance(task.level, Private):
+            return replace(task, level=self.private_level(agreement))
         smallest = max(task.smallest, self.smallest)
         return task if smallest == task.smallest else task.with_smallest(smallest, rows_each(smallest))
+
+    def private_level(self, agreement: Agreement) -> Private:
+        """With the agreed settings, or stricter ones."""
+        if agreement.without_range:
+            raise PolicyRefused(
+                f"This site's {POLICY} wants privacy = 'private', which needs a range for every column; "
+                f"{agreement.without_range[0]!r} has none in {FILE}.",
+                "policy-range",
+            )
+        agreed = Private.agreed(vars(agreement))
+        return agreed.model_copy(update={"eps": min(agreed.eps, self.most_eps)})
 
     def limits(self, smallest: int) -> Limits:
         """What the audit goes by, where no micro-cluster may have fewer rows than `smallest`."""

@@ -10,6 +10,7 @@ not do, and benchmarks/attacks what it was tried against.
 """
 
 import math
+import secrets
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,7 @@ from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Task, rows_each
 from goldfc.site.learn import Shape, to_grid
 from goldfc.site.membership import Guess
+from goldfc.site.private.noise import Source
 from goldfc.site.rows import Rows
 
 # So many people for every direction behind a micro-cluster, and whether there may be a covariance: the first with which
@@ -209,11 +211,12 @@ def rounded_up(steps: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a site goes by beside the task: its columns, what it withholds, and how coarse columns are at least."""
+    """What a site goes by beside the task: its columns, what it withholds, how coarse it is, and its noise."""
 
     terms: Terms = UNNAMED
     withhold: Collection[Part] = ()
     steps: Mapping[str, float] = field(default_factory=dict)
+    randomness: Source = secrets.token_bytes  # of noise, at the level `private`
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A site's summary: as many micro-clusters, told as exactly, as its people allow."""
 
+import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -7,10 +8,11 @@ from functools import lru_cache, partial
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray, RowLabels
-from goldfc.learning.finding import Found, find_micro_clusters
+from goldfc.learning.finding import Found, find_micro_clusters, measured
+from goldfc.learning.k_means import nearest
 from goldfc.learning.rows import RowSource
-from goldfc.message.columns import UNNAMED, Terms
-from goldfc.message.levels import Level, Plain, Suppressed
+from goldfc.message.columns import UNNAMED, Terms, ranges_of
+from goldfc.message.levels import Level, Plain, Private, Suppressed
 from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Task
 from goldfc.site.audit import TELLS_MEMBERS, USUAL, Limits, membership_of
@@ -32,6 +34,8 @@ from goldfc.site.privacy import (
     steps_of,
     suppressed,
 )
+from goldfc.site.private.noise import Source
+from goldfc.site.private.tell import tell_privately
 from goldfc.site.rows import Rows, checked
 
 NO_RULES = Rules()
@@ -48,16 +52,19 @@ def summarize(
     terms: Terms = UNNAMED,
     people: IntArray | None = None,
     steps: Mapping[str, float] | None = None,
+    randomness: Source = secrets.token_bytes,
 ) -> tuple[Summary, RowLabels]:
     """Find the micro-clusters of a site's rows; a few facts of each may leave, which row is in which stays.
 
-    The same rows give the same message, whoever asks and however often: nothing is learned by asking again. A site may
+    The same rows give the same message, whoever asks and however often: nothing is learned by asking again; but at the
+    level `private` every message has noise of its own, and costs. A site may
     `withhold` mass or shape, whatever the task asks for. `people` says whose every row is (by default, somebody else's
-    each), and `steps` how coarse columns must be told at least; both count at the level `suppressed`.
+    each), and `steps` how coarse columns must be told at least, at the level `suppressed`. `randomness` gives the bytes
+    that noise is made of: the operating system's, unless in a simulation, which then protects nobody.
 
     Note: at the level `plain`, a micro-cluster with a single member has that row as its centroid.
     """
-    told = tell(checked(rows, site, people), site, task, Rules(terms, withhold, steps or {}))
+    told = tell(checked(rows, site, people), site, task, Rules(terms, withhold, steps or {}, randomness))
     return told.summary, told.found.labels
 
 
@@ -89,10 +96,22 @@ def tell_suppressed(rows: Rows, site: str, task: Task, rules: Rules, limits: Lim
     return told
 
 
+def tell_noise(rows: Rows, site: str, task: Task, rules: Rules, limits: Limits) -> Told:  # noqa: ARG001 (as all tellers)
+    """Noisy sums; which row is nearest to which micro-centroid stays here."""
+    summary = tell_privately(
+        rows.source, site, task, rules.terms, rules.withhold, rows.people, randomness=rules.randomness
+    )
+    low, high = ranges_of(rules.terms)
+    centres, labels = (summary.centroids - low) / (high - low), np.zeros(rows.shape[0], dtype=np.int32)
+    found = measured(rows.source, labels, len(centres), lambda own: nearest((own - low) / (high - low), centres))
+    return Told(rows, rules, Allowed(task, moments=False), summary, found, np.zeros_like(low))
+
+
 # What a site does for each privacy level.
 TELLERS: dict[type[Level], Callable[[Rows, str, Task, Rules, Limits], Told]] = {
     Plain: tell_plainly,
     Suppressed: tell_suppressed,
+    Private: tell_noise,
 }
 
 

@@ -12,6 +12,8 @@ from math import isqrt, log, log1p
 
 # rho is looked for in multiples of 1 / FINE, with so many digits.
 FINE, DIGITS, BISECTIONS = 10**9, 60, 80
+# And eps in multiples of 1 / FINE_EPS, up to 1 024.
+FINE_EPS = 2**10
 # What 60 digits may be wrong by is far less than this.
 SLACK = Decimal(10) ** -50
 
@@ -21,7 +23,8 @@ def rho_of(eps: Fraction, delta: Fraction) -> Fraction:
     low, high = 0.0, float(eps)  # rho is never above eps
     for _ in range(BISECTIONS):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if log_delta(middle, float(eps), best_order(middle, float(eps))) < log(delta) else (low, middle)
+        hidden = log_delta(middle, float(eps), best_order(middle, float(eps))) < log(delta)
+        low, high = (middle, high) if hidden else (low, middle)
     rho = Fraction(int(low * FINE), FINE)
     while rho > 0 and delta_of(rho, eps) > delta:  # where floating-point numbers are too hopeful
         rho -= Fraction(1, FINE)
@@ -31,7 +34,7 @@ def rho_of(eps: Fraction, delta: Fraction) -> Fraction:
 def delta_of(rho: Fraction, eps: Fraction) -> Fraction:
     """The delta that rho-zCDP implies together with eps, rounded up (Canonne, Kamath and Steinke 2020, Corollary 13).
 
-    exp((a - 1)(a rho - eps)) / (a - 1) (1 - 1 / a)^a for the order a > 1 that makes it least; any other is true as well.
+    exp((a - 1)(a rho - eps)) / (a - 1) (1 - 1 / a)^a for the order a > 1 that makes it least; any is true.
     """
     if not rho:
         return Fraction(0)
@@ -39,6 +42,15 @@ def delta_of(rho: Fraction, eps: Fraction) -> Fraction:
     with localcontext(Context(prec=DIGITS)):
         r, e = (Decimal(value.numerator) / value.denominator for value in (rho, eps))
         return Fraction(((a - 1) * (a * r - e) - (a - 1).ln() + a * (1 - 1 / a).ln()).exp() + SLACK)
+
+
+def eps_of(rho: Fraction, delta: Fraction) -> Fraction:
+    """An eps that rho-zCDP implies together with delta, rounded up; 1 024 stands for more."""
+    low, high = Fraction(0), Fraction(2**20, FINE_EPS)
+    while high - low > Fraction(1, FINE_EPS):
+        middle = Fraction(int((low + high) / 2 * FINE_EPS), FINE_EPS)
+        low, high = (low, middle) if delta_of(rho, middle) <= delta else (middle, high)
+    return high
 
 
 def best_order(rho: float, eps: float) -> float:

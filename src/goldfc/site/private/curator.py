@@ -1,6 +1,7 @@
 """The one way to the rows: sums over all rows of bounded vectors, with noise.
 
-A mechanism is given a `Curator` and nothing else. `release` is its only method that touches rows.
+A mechanism is given a `Curator` and nothing else; `release` is all that it can do with rows. That this hides every
+person, and what it costs, is the theorem of docs/differential-privacy.md.
 """
 
 import secrets
@@ -10,6 +11,7 @@ from fractions import Fraction
 from math import isqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.k_means import sums_by_label
@@ -17,7 +19,7 @@ from goldfc.learning.rows import RowSource, sweep
 from goldfc.site.private.budget import cost_of, sigma_of
 from goldfc.site.private.noise import Source, discrete_gaussian
 
-# A vector of the greatest length that is allowed is so long in whole numbers.
+# All rows of a person together have a length of at most so much, in whole numbers.
 UNIT = 2**16
 
 # Of every row, one for one: which of the cells it counts in, and the vector that is added there. It may depend on the
@@ -27,47 +29,68 @@ Touch = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 
 @dataclass
 class Curator:
-    """Keeps the rows, and counts what has been spent of the budget."""
+    """Keeps the rows, and counts what is spent."""
 
     source: RowSource
-    rows_each: int  # nobody has more
+    counts: NDArray[np.bool_] | None = None  # which rows count; None: all
+    most_rows: int = 1  # of one person among those that count
     randomness: Source = secrets.token_bytes
-    spent: list[tuple[str, Fraction]] = field(default_factory=list)
+    spent: list[tuple[str, Fraction]] = field(default_factory=list)  # on what, and how much of rho
 
     def release(self, what: str, touch: Touch, form: tuple[int, int], bound: float, rho: Fraction) -> FloatArray:
-        """The sum of every cell (down), with noise, at a cost of at most rho; no row's vector is longer than `bound`."""
-        sums = Sums(touch, form, bound)
+        """Sums by cell (down), with noise, at a cost of at most rho; no row's vector may be longer than `bound`."""
+        unit = UNIT // self.most_rows
+        sums = Sums(touch, form, bound, unit, self.counts)
         sweep(self.source, sums)
-        sigma = sigma_of(self.rows_each * UNIT, rho)
-        self.spent.append((what, cost_of(self.rows_each * UNIT, sigma)))
+        sigma = sigma_of(unit * self.most_rows, rho)
+        self.spent.append((what, cost_of(unit * self.most_rows, sigma)))
         noise = discrete_gaussian(sigma, form[0] * form[1], self.randomness).reshape(form)
-        return (sums.total + noise).astype(np.float64) * (bound / UNIT)
+        return (sums.total.astype(np.int64) + noise).astype(np.float64) * (bound / unit)
 
 
+@dataclass
 class Sums:
-    """Collects sums of whole numbers, which do not depend on the order of the rows."""
+    """Collects sums of whole numbers: they do not depend on the order of the rows, nor on who adds them up."""
 
-    def __init__(self, touch: Touch, form: tuple[int, int], bound: float) -> None:
-        self._touch, self._bound = touch, bound
-        self.total = np.zeros(form)  # whole numbers, of which any sum that can occur is exact
+    touch: Touch
+    form: tuple[int, int]
+    bound: float
+    unit: int
+    counts: NDArray[np.bool_] | None = None
 
-    def see(self, where: slice, rows: FloatArray) -> None:  # noqa: ARG002
+    def __post_init__(self) -> None:
+        """Nothing yet."""
+        self.total = np.zeros(self.form)  # floating-point numbers add up whole ones exactly, up to 2^53
+
+    def see(self, where: slice, rows: FloatArray) -> None:
         """One more block."""
-        cells, vectors = self._touch(rows)
-        self.total += sums_by_label(whole(vectors / self._bound).astype(np.float64), cells, len(self.total))
+        cells, vectors = self.touch(rows if self.counts is None else rows[self.counts[where]])
+        self.total += sums_by_label(whole(vectors / self.bound, self.unit), cells, self.form[0])
 
 
-def whole(vectors: FloatArray) -> IntArray:
-    """Vectors of length 1 at most in whole numbers of length `UNIT` at most, whatever was rounded on the way."""
-    scaled = np.trunc(np.nan_to_num(vectors) * UNIT).clip(-UNIT, UNIT).astype(np.int64)
-    length = np.einsum("ij,ij->i", scaled, scaled)
-    long = length > UNIT * UNIT
-    if long.any():  # by rounding, or because a touch is wrong: then it is cut off
-        scaled[long] = [cut(vector) for vector in scaled[long]]
-    return scaled
+def whole(vectors: FloatArray, unit: int) -> FloatArray:
+    """Vectors of length 1 at most in whole numbers, of length `unit` at most, whatever was rounded on the way."""
+    scaled = np.trunc(np.nan_to_num(vectors).clip(-1.0, 1.0) * unit)
+    long = np.einsum("ij,ij->i", scaled, scaled) > unit * unit  # exact: these are whole numbers below 2^53
+    if long.any():
+        scaled[long] = [shortened(vector, unit) for vector in scaled[long].astype(np.int64)]
+    return np.asarray(scaled)
 
 
-def cut(vector: IntArray) -> IntArray:
-    """A vector that is too long, made short enough in whole numbers."""
+def shortened(vector: IntArray, unit: int) -> IntArray:
+    """A vector that is too long, by rounding or because a touch is wrong, made short enough in whole numbers."""
     length = isqrt(sum(int(value) ** 2 for value in vector)) + 1
-    return np.sign(vector) * (np.abs(vector) * UNIT // length)
+    return np.asarray(np.sign(vector) * (np.abs(vector) * unit // length))
+
+
+def first_rows(people: IntArray | None, most: int) -> NDArray[np.bool_] | None:
+    """Of every person as many rows as count, the first ones; their values have no say in it."""
+    if people is None:
+        return None
+    order = np.argsort(people, kind="stable")
+    own = people[order]
+    begins = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    place = np.arange(len(own)) - np.repeat(begins, np.diff(np.r_[begins, len(own)]))
+    counts = np.zeros(len(own), dtype=bool)
+    counts[order[place < most]] = True
+    return counts

@@ -1,11 +1,12 @@
 """Exact discrete Gaussian noise: whole numbers alone, and the operating system's randomness.
 
-Canonne, Kamath and Steinke (2020): to draw y with a probability in proportion to exp(-y^2 / 2 sigma^2), draw it from the
-discrete Laplace distribution of scale sigma, and accept it with the probability exp(-(|y| - sigma)^2 / 2 sigma^2). All
+Canonne, Kamath and Steinke (2020): to draw y with a probability in proportion to exp(-y^2 / 2 sigma^2), draw it from
+the discrete Laplace distribution of scale sigma, and accept it with probability exp(-(|y| - sigma)^2 / 2 sigma^2). All
 that is decided by lot has a probability exp(-p / q), p and q whole and p <= q; nothing is rounded.
 
-Here sigma is whole. |y| = u + sigma v with 0 <= u < sigma, so that with a = v - 1 and b = u, or for v = 0 with a = 0 and
-b = sigma - u, what is accepted is exp(-a^2 / 2) exp(-a b / sigma) exp(-b^2 / 2 sigma^2): no number outgrows 64 bits.
+Here sigma is whole. |y| = u + sigma v with 0 <= u < sigma, so that with a = v - 1 and b = u, or for v = 0 with a = 0
+and b = sigma - u, it is accepted with exp(-a^2 / 2) exp(-a b / sigma) exp(-b^2 / 2 sigma^2): no number outgrows 64
+bits.
 """
 
 import secrets

@@ -94,6 +94,7 @@ class ReadingRules:
     id_column: str | None = None
     person_column: str | None = None
     form: Form = AS_USUAL
+    guess: bool = True  # how numbers and texts are written, by their look; or else only the form says it
 
     @property
     def whose(self) -> str | None:
@@ -143,6 +144,8 @@ class ReadingRules:
 
     def style_in(self, rows: pa.RecordBatch) -> NumberStyle:
         """How numbers are written in a file, by its first rows."""
+        if not self.guess:
+            return NumberStyle(self.form.decimal or ".", self.form.thousands or "")
         numbers = [column.name for column in self.columns if column.kind == "number"]
         texts = [rows.column(name) for name in numbers if is_text(rows.column(name))]
         return style_of((str(one).strip() for values in texts for one in distinct(values)), self.form)
@@ -172,9 +175,12 @@ def open_table(
     """The agreed columns of a file as numbers, in the agreed order: in memory, or, if it is large, on the disk.
 
     With `drop`, rows that miss a value are left out; where no values are refused, those with any that cannot be used.
-    The `person_column` says whose a row is, or else the `id_column`. How it is written is in the `form` beside it.
+    The `person_column` says whose a row is, or else the `id_column`. How it is written is in the `form` beside it;
+    what that does not say, the look of the rows does, unless it must not be guessed.
     """
     rules = ReadingRules(tuple(columns), **{"form": read_form(path), **settings})
+    if not rules.guess and not rules.form.encoding:
+        rules = replace(rules, form=rules.form.model_copy(update={"encoding": "utf-8-sig"}))
     is_large = size_in_memory(path, rules.form) > LARGEST_IN_MEMORY
     names = column_names(path, rules.form)
     with ExitStack() as in_use:

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from flwr.app import Context, Message
@@ -30,6 +31,7 @@ from goldfc.message.envelope import PrivateKey
 from goldfc.site.labels import LABEL_COLUMNS, labels_of, write_labels
 from goldfc.site.ledger import Ledger, age_of
 from goldfc.site.policy import Policy, read_policy
+from goldfc.site.private.send import Budget, Request, send_privately
 from goldfc.site.send import Draft, draft_summary, open_model, sealed_for_server, send
 from goldfc.site.table.table import Refused, Table, open_table
 from goldfc.transport.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named_site, read_question, word_for
@@ -61,6 +63,12 @@ class NodeSettings:
         """Its rows, in memory or, if they are many, on the disk."""
         drop, id_column = self.agreement.missing == "drop", self.agreement.id_column
         return open_table(self.data, columns, drop=drop, refuse=refuse, id_column=id_column, person_column=person)
+
+    def private_table(self, person: str | None) -> AbstractContextManager[Table]:
+        """The same for a private message: every row is read by itself, and none is refused."""
+        columns, ids = self.agreement.columns, self.agreement.id_column
+        each = partial(open_table, self.data, columns, drop=True, refuse="columns", guess=False)
+        return each(id_column=ids, person_column=person)
 
 
 @app.query(SUMMARIZE)
@@ -129,6 +137,10 @@ def summarize_own_rows(node: NodeSettings, message: Message) -> Answer:
     sealed_for_server(b"", node.site, node.agreement, node.key)  # a wrong key is told before any work
     node.policy.check(node.agreement)
     person = node.policy.person_column(node.agreement)
+    if request := Request.of(node.site, node.agreement, node.policy):
+        Budget.of(node.ledger, node.policy).check(request)
+        with withholding(node), node.private_table(person) as table:
+            return Answer(node.site, send_privately(request, table, node.data, node.policy, None, node.key).message)
     with withholding(node), node.table(node.agreement.columns, person) as table:
         draft = draft_summary(table, node.site, node.agreement, node.data, node.policy)
         for finding in (*draft.audit.failures, *draft.audit.warnings):

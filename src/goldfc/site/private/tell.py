@@ -1,0 +1,59 @@
+"""A site's summary at the level `private`."""
+
+import hashlib
+import secrets
+from collections.abc import Collection
+
+import numpy as np
+
+from goldfc._types import IntArray
+from goldfc.learning.rows import RowSource
+from goldfc.message.columns import Terms, ranges_of
+from goldfc.message.levels import Private
+from goldfc.message.message import canonical_json
+from goldfc.message.summary import Summary
+from goldfc.message.task import Part, Task
+from goldfc.site.private.budget import rho_of
+from goldfc.site.private.curator import Curator, first_rows
+from goldfc.site.private.mechanism import Knobs, find_private
+from goldfc.site.private.noise import Source
+
+
+def tell_privately(
+    source: RowSource,
+    site: str,
+    task: Task,
+    terms: Terms,
+    withhold: Collection[Part] = (),
+    people: IntArray | None = None,
+    randomness: Source = secrets.token_bytes,
+) -> Summary:
+    """What leaves a site: made of noisy sums alone."""
+    level = task.level
+    assert isinstance(level, Private)
+    low, high = ranges_of(terms)
+    layout = terms.layout(len(low))
+    curator = Curator(source, first_rows(people, level.most_rows), level.most_rows, randomness)
+    found = find_private(curator, low, high, rho_of(*level.budget), Knobs(most=task.most), candidates(terms, site))
+    return Summary(
+        site,
+        np.clip(found.centroids * found.scale + found.centre, low, high),
+        mass=np.maximum(np.rint(found.mass), 1.0).astype(np.int64) if task.mass and "mass" not in withhold else None,
+        shape=shape_of(found, layout.numbers) if task.shape and "shape" not in withhold else None,
+        level=level,
+        terms=terms,
+    )
+
+
+def shape_of(found, numbers):
+    S = found.scatter
+    w, V = np.linalg.eigh(S)
+    S = (V * np.maximum(w, 1e-3 * max(w.max(), 1e-9))) @ V.T
+    S = (S * np.outer(found.scale, found.scale))[np.ix_(numbers, numbers)]
+    return (S + S.T) / 2
+
+
+def candidates(terms: Terms, site: str) -> np.random.Generator:
+    """Where a mechanism draws what has nothing to do with rows; anybody may know it."""
+    public = canonical_json([terms.federation, terms.round, site]).encode()
+    return np.random.default_rng(list(hashlib.sha256(public).digest()))
