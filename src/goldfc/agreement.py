@@ -127,10 +127,14 @@ class Agreement(Strict):
                 f"column {self.person_column!r} says whose a row is, so it cannot be learned from",
                 "person-column-learned",
             )
-        by_ranges = "scaling by ranges" if self.scaling == "ranges" else "privacy = 'private'"
-        if (self.scaling == "ranges" or self.privacy == "private") and self.without_range:
+        if self.scaling == "ranges" and self.without_range:
             raise BadSettings(
-                f"{by_ranges} needs a range for every column; {self.without_range[0]!r} has none", "range-missing"
+                f"scaling by ranges needs a range for every column; {self.without_range[0]!r} has none", "range-missing"
+            )
+        if self.privacy == "private" and self.without_range:
+            raise BadSettings(
+                f"privacy needs a range for every column of numbers; {self.without_range[0]!r} has none",
+                "private-range-missing",
             )
         if self.most_rows > 1 and not (self.person_column or self.id_column):
             raise BadSettings("most_rows counts rows of a person, so it needs a person_column", "person-column-missing")

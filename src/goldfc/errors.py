@@ -8,6 +8,7 @@ GoldError
 ├── TooFewSites           fewer sites than were agreed on have sent something
 └── AuditRefused          a message that would give away too much, and was not written
     └── PolicyRefused     what was agreed on is not what the site's own policy allows
+        └── BudgetRefused     a message would spend more privacy than that policy allows
 """
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "BadMessage",
     "BadRows",
     "BadSettings",
+    "BudgetRefused",
     "GoldError",
     "PolicyRefused",
     "TooFewMicroClusters",

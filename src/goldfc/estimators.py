@@ -196,7 +196,7 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
             return with_fewest(self.smallest)
         if self.ranges is None:
             raise BadSettings(
-                "privacy needs ranges: the lowest and the highest value of every column.", "range-missing"
+                "privacy needs ranges: the lowest and the highest value of every column.", "ranges-missing"
             )
         return self.privacy if isinstance(self.privacy, Private) else Private(eps=float(self.privacy))
 

@@ -98,7 +98,7 @@ def plan(federation: Path, rows: int, sites: int | None, clusters: int) -> None:
     for eps in sorted({*TRIED, asked.level.eps}):
         one = asked.with_eps(eps)
         mark = "*" if eps == asked.level.eps else ""
-        table.add_row(f"{eps:g}{mark}", str(one.cells), f"{one.for_each_cluster:.1f}", one.expected)
+        table.add_row(f"{eps:g}{mark}", f"{one.cells:.0f}", f"{one.for_each_cluster:.1f}", one.expected)
     say(f"{asked.sites} sites with {rows:,} rows, {asked.n_features} numbers each, {clusters} clusters (* as agreed):")
     console.print(table)
     enough = "no eps up to 8 is enough" if asked.enough is None else f"eps {asked.enough:g} is enough"

@@ -13,6 +13,7 @@ from goldfc.agreement import FILE, Agreement, context_of
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.files import write_durably
 from goldfc.message.envelope import PrivateKey, PublicKey, is_sealed, seal, unseal
+from goldfc.message.levels import Private
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, encode, naming
@@ -52,6 +53,10 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     """
     policy = read_policy(data) if policy is None else policy
     task, ledger = policy.tightened(agreement), Ledger.of(data, policy)
+    if isinstance(task.level, Private):
+        raise BadSettings(
+            "A private message is not drafted: it is paid for and sent (send_privately).", "draft-private"
+        )
     rows = checked(table.rows, site, table.people)
     looked = Looked(rows, agreement.terms.feature_names, table.persons)
     known, limits = ledger.digests(), policy.limits(task.smallest)

@@ -41,9 +41,9 @@ class Private:
     n: float
 
 
-def cells_for(n_rows: float, n_features: int, rho: Fraction, most: int) -> int:
+def cells_for(n_rows: float, n_features: int, rho: Fraction) -> float:
     """So many cells that each is told well enough."""
-    return int(min(most, max(4, Knobs.cells * n_rows * (float(rho) / n_features) ** 0.5)))
+    return Knobs.cells * n_rows * (float(rho) / n_features) ** 0.5
 
 
 def find_private(cur: Curator, low: FloatArray, high: FloatArray, rho: Fraction, k: Knobs, rng) -> Private:

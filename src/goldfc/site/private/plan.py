@@ -1,5 +1,6 @@
 """What to expect of private messages before anything is spent: from public facts alone."""
 
+import math
 from dataclasses import dataclass
 
 from goldfc.agreement import Agreement
@@ -45,9 +46,10 @@ class Plan:
         return Plan(self.n_features, self.rows, self.sites, self.n_clusters, level, self.most)
 
     @property
-    def cells(self) -> int:
+    def cells(self) -> float:
         """How many micro-clusters a site can tell through the noise."""
-        return cells_for(self.rows / self.level.most_rows, self.n_features, rho_of(*self.level.budget), self.most)
+        cells = cells_for(self.rows / self.level.most_rows, self.n_features, rho_of(*self.level.budget))
+        return min(float(self.most), cells)
 
     @property
     def for_each_cluster(self) -> float:
@@ -77,4 +79,4 @@ class Plan:
     @property
     def sites_enough(self) -> int:
         """With how many such sites most is left at this eps."""
-        return -int(-BANDS[0][0] * self.n_clusters // self.cells)
+        return math.ceil(BANDS[0][0] * self.n_clusters / self.cells)
