@@ -26,7 +26,7 @@ SENTENCES = {
     "arrays-disagree": r"its arrays and its header disagree \(.+\)",
     "audit-refused": r".+ is not written: .+\. Bring more rows or fewer columns",
     "audit-warns": r"The audit warns \(.+\); do what it says, or accept it by name in the policy \(accept = .+\)",
-    "budget-overdrawn": "With this message, eps of a year would be .+ at delta .+, and .+ is the most that this site.s policy allows",
+    "budget-overdrawn": "With this message, eps of a year would be .+, and .+ is the most that this site.s policy",
     "categorical-form": "categorical must be 'auto' or a list of columns, got .+",
     "categorical-names": "categorical must hold numbers or names of columns; it holds .+",
     "category-unknown": "Column .+ holds .+, which is not among the .+ categories that were there in fit",

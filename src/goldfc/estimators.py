@@ -134,7 +134,7 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
     (3, 3)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the parameters of an estimator)
         self,
         n_clusters: int | None = None,
         *,

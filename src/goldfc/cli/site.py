@@ -199,8 +199,8 @@ def confirm_hope(request: "Request", rows: int, *, accept_risk: bool) -> None:
 
     plan = Plan.of(request.agreement, rows, None, FEWEST_CLUSTERS, request.level)
     say(
-        f"With {rows:,} rows a site and {plan.sites} sites, {plan.cells:.0f} micro-clusters of each can be told through the "
-        f"noise: enough for about {plan.clusters_enough} clusters (`goldfc plan` says more)."
+        f"With {rows:,} rows a site and {plan.sites} sites, {plan.cells:.0f} micro-clusters of each can be told through "
+        f"the noise: enough for about {plan.clusters_enough} clusters (`goldfc plan` says more)."
     )
     if not plan.is_hopeless or accept_risk:
         return

@@ -115,8 +115,8 @@ class Private(Level):
         """What it means, in words."""
         return (
             f"private: ({self.eps:g}, {self.delta:g})-differential privacy for {self.whose} of this site, in "
-            f"this message: nothing that anybody learns from it is more than {self.times:.3g} times as likely as it would be "
-            f"without them, except with a probability of {self.delta:g}"
+            f"this message: nothing that anybody learns from it is more than {self.times:.3g} times as likely as it "
+            f"would be without them, except with a probability of {self.delta:g}"
         )
 
     @property

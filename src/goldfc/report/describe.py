@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from goldfc.message.columns import Terms
+from goldfc.message.levels import Private
 from goldfc.message.message import Message
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
@@ -25,13 +26,14 @@ def describe_summary(summary: Summary) -> Iterator[Line]:
     count, features = summary.centroids.shape
     yield "what", f"the summary of site {summary.site!r}: all that leaves it"
     yield from describe_terms(summary.terms)
-    yield "micro-clusters", f"{count}; of each the mean of its rows ({features} numbers)"
+    noise = ", with noise" if isinstance(summary.level, Private) else ""
+    yield "micro-clusters", f"{count}; of each the mean of its rows ({features} numbers){noise}"
     if summary.mass is None:
         yield "rows in each", "withheld"
     else:
-        yield "rows in each", f"{summary.mass.min()} to {summary.mass.max()}, together {summary.mass.sum()}"
+        yield "rows in each", f"{summary.mass.min()} to {summary.mass.max()}, together {summary.mass.sum()}{noise}"
     if len(summary.layout.numbers):
-        yield "shape", "withheld" if summary.shape is None else shape_words(summary)
+        yield "shape", "withheld" if summary.shape is None else shape_words(summary) + noise
     if summary.moments is not None:
         yield "of every column", f"mean and variance of about {summary.moments.count:.0f} rows, to share one scale"
     yield "privacy level", summary.level.promise

@@ -43,7 +43,7 @@ NO_RULES = Rules()
 SEVERAL = 20
 
 
-def summarize(
+def summarize(  # noqa: PLR0913 (what it is of, what is asked, and what a site adds)
     rows: FloatArray | RowSource,
     site: str,
     task: Task,

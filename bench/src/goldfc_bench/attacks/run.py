@@ -25,7 +25,8 @@ from goldfc_bench.attacks import attributes, differencing, membership, neighbour
 from goldfc_bench.attacks.before import told_before
 from goldfc_bench.attacks.sites import Table, Target, tables, target_of
 
-Level = Literal["before", "after"]
+Level = Literal["before", "after", "private"]
+# The level `private` is attacked by a benchmark of its own.
 LEVELS: tuple[Level, ...] = ("before", "after")
 SIZES = (20, 40, 100, 300, 1_000, 3_000)
 SMALLEST, PEOPLE = 5, 800
@@ -153,6 +154,11 @@ def attacked_once(target: Target, level: Level, seed: int) -> Attacked | None:
         return None
     if level == "after" and (sent.guess.auc > USUAL.most_auc or sent.guess.found > USUAL.most_tpr):
         return None
+    return attacked(target, sent, seed)
+
+
+def attacked(target: Target, sent: "Sent", seed: int) -> Attacked:
+    """All attacks on a message."""
     rng, whole_numbers = generator(seed, "attack", target.table.name), reconstruction.whole_numbers(target.inside)
     return Attacked(
         sent.summary,

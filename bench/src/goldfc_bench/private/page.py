@@ -14,8 +14,8 @@ PAGE = """# The price of differential privacy
 
 Made by `{command}`.
 
-Eight Non-ICD sites each; ARI, means over {seeds} seeds (federations, noise and fusion). *Share*: of the ARI that the same
-federation has without protection. Every row of a site is hidden by eps as told and delta 1e-5, in its one message.
+Eight Non-ICD sites each; ARI, means over {seeds} seeds (federations, noise and fusion). *Share*: of the ARI that the
+same federation has without protection. Every row of a site is hidden by eps as told and delta 1e-5, in its one message.
 Ranges reach a tenth beyond the rows; the number of clusters is given. The paper's splits are always the same rows.
 
 ## Shares

@@ -18,7 +18,7 @@ STEPS, VOTES, EACH = 5, 6, 7
 FIRST_MOVE, LAST_MOVE = 0.3, 0.02
 
 
-def how_many(curator: Curator, terms: Terms, level: Private) -> int:
+def how_many(curator: Curator, level: Private) -> int:
     """As many cells as the level would have; the rivals are told the number of rows."""
     n_rows, n_features = curator.source.shape
     return int(min(100, max(4, cells_for(n_rows, n_features, rho_of(*level.budget)))))
@@ -40,7 +40,7 @@ def told(site: str, centres: FloatArray, mass: FloatArray, terms: Terms, level: 
 def naive(curator: Curator, site: str, terms: Terms, level: Private, rng: np.random.Generator) -> Summary:
     """Lloyd's steps with noise from random places in the ranges (Blum and others 2005; diffprivlib's k-means)."""
     n_features, rho = len(terms.features), rho_of(*level.budget) / STEPS
-    centres = rng.uniform(-1.0, 1.0, (how_many(curator, terms, level), n_features))
+    centres = rng.uniform(-1.0, 1.0, (how_many(curator, level), n_features))
     mass = np.ones(len(centres))
     for _ in range(STEPS):
         here = centres
@@ -58,7 +58,7 @@ def naive(curator: Curator, site: str, terms: Terms, level: Private, rng: np.ran
 def votes(curator: Curator, site: str, terms: Terms, level: Private, rng: np.random.Generator) -> Summary:
     """Evolving candidates that rows vote for (private evolution: Lin and others 2024); nothing else is measured."""
     n_features, rho = len(terms.features), rho_of(*level.budget) / VOTES
-    count = how_many(curator, terms, level)
+    count = how_many(curator, level)
     candidates = rng.uniform(-1.0, 1.0, (EACH * count, n_features))
     mass = np.ones(len(candidates))
     for move in np.geomspace(FIRST_MOVE, LAST_MOVE, VOTES):

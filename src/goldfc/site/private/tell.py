@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Collection
+from typing import cast
 
 import numpy as np
 
@@ -29,8 +30,7 @@ def tell_privately(
     randomness: Source = secrets.token_bytes,
 ) -> Summary:
     """What leaves a site: made of noisy sums alone."""
-    level = task.level
-    assert isinstance(level, Private)
+    level = cast(Private, task.level)
     low, high = ranges_of(terms)
     layout = terms.layout(len(low))
     curator = Curator(source, first_rows(people, level.most_rows), level.most_rows, randomness)
