@@ -37,6 +37,8 @@ class Summary(Content):
     mass: IntArray | None = array(1, default=None)  # (micro-clusters,) rows in each
     # Of numbers: (numbers, numbers), or with many (numbers,); how rows lie around their micro-centroids.
     shape: FloatArray | None = array(1, 2, default=None)
+    # Where there is noise in the micro-centroids: (numbers,) its variance, in the mean over rows, in units squared.
+    error: FloatArray | None = array(1, default=None)
     moments: Moments | None = group(
         Moments, default=None, count=Fact(Count, read=float, write=int), mean=Array((1,)), squares=Array((1,))
     )
@@ -70,6 +72,8 @@ class Summary(Content):
             object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
         if self.shape is not None:
             object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
+        if self.error is not None:
+            object.__setattr__(self, "error", self._checked_error(self._numbers("errors that are", self.error)))
         if self.moments is not None:
             self._check_moments(self.moments)
 
@@ -130,6 +134,14 @@ class Summary(Content):
                 "shape-impossible",
             )
         return shape
+
+    def _checked_error(self, error: FloatArray) -> FloatArray:
+        if error.shape != (len(self.layout.numbers),) or not ((error >= 0.0) & (error <= LARGEST_VALUE**2)).all():
+            raise BadMessage(
+                f"The summary of site {self.site!r} must hold one finite error for every number, and none below 0.",
+                "error-form",
+            )
+        return error
 
     def _check_moments(self, moments: Moments) -> None:
         width = (self.centroids.shape[1],)

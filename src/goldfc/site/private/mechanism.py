@@ -1,148 +1,361 @@
-"""Private micro-clusters: moments, votes, a few steps of k-means, and how rows lie around their centroids."""
+"""Private micro-clusters: how rows spread, votes, a few steps of k-means, and how rows lie around their centroids.
+
+Rows are touched by `Curator.release` alone: of every row one vector, of a length that is bounded whatever the row is,
+which depends on that row, on public facts and on what was released before. All else works on what was released.
+
+Three scales: rows are brought to u in [-1, 1] by the public ranges, then to z, in which all numbers have about mean 0
+and variance 1; residuals in z are clipped to a radius R and divided by it, so that they are no longer than 1.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy.special import gammainc
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.k_means import k_means
 from goldfc.site.private.curator import Curator
 
-# research knobs
+# z is told in steps of 1 / GRID up to FURTHEST, as whole numbers below 2^13: products of such, added up over columns, are
+# exact in whatever order they are added, so that the nearest centre of a row depends on that row alone.
+GRID, FURTHEST = 1024, 8.0
+# How far rows are from the middle of the ranges is counted in so many half octaves. The rows of the nearer share decide,
+# and the vectors of their moments may be so much longer.
+RINGS, NEARER, FURTHER = 16, 0.8, 1.25
+# In the vectors of the moments: the weight of the count, and of u; that of the products is 1.
+COUNT, MEAN = 0.3, 0.5
+# No variance is below this share of the usual one, and of correlations no eigenvalue.
+LEAST = 0.05
+# Residuals are clipped to so much of their usual length (rms): in the first step, where centres are poor; later; and for
+# the scatter, whose noise grows with the square of it.
+FIRST_CLIP, CLIP, SCATTER_CLIP = 0.8, 0.92, 0.7
+# Candidates for every cell; how much nearer to what was voted for new ones are after every vote.
+CANDIDATES, NEARER_NEXT = 7, 0.5
+# A cell stays if its mass is so many times the noise of a mass, in standard deviations.
+CERTAIN = 1.5
+# Fewer cells than this tell nothing.
+FEWEST = 4
+# To find a number between a thousandth and a thousand exactly enough.
+BISECTIONS = 40
+# Residuals that are all clipped do not tell how long they are: the share of the square is taken to be no more, nor less.
+SHARES = 0.02, 0.98
+
+
 @dataclass(frozen=True)
 class Knobs:
-    cells: float = .32
-    first: int = 7
-    votes: int = 3
-    shares: tuple = (.08, .30, .55, .07)
-    lloyd: tuple = (1, 2, 3)
-    clip: float = .92
-    start_clip: float = .8
-    drop: float = 1.5
-    mutate: float = .5
-    most: int = 100
-    scat: float = 2.0
+    """What may be chosen: how many cells, and the shares of rho of every touch."""
 
-GRID, FURTHEST = 1024, 8.0
+    cells: float = 0.2  # times n sqrt(rho / d): more rows a cell, or more noise
+    most: int = 100
+    rings: Fraction = Fraction(2, 100)
+    moments: Fraction = Fraction(8, 100)
+    votes: tuple[Fraction, ...] = (Fraction(9, 100),) * 3
+    steps: tuple[Fraction, ...] = (Fraction(9, 100), Fraction(18, 100), Fraction(27, 100))
+    scatter: Fraction = Fraction(9, 100)
 
 
 @dataclass(frozen=True)
 class Private:
-    centroids: FloatArray
-    mass: FloatArray
-    error: FloatArray  # variance of each centroid, per coordinate, in z units
-    within: FloatArray  # mean square |r|^2 per cell / d ... rms
-    scatter: FloatArray | None
-    scale: FloatArray
-    centre: FloatArray
+    """Micro-clusters in z, and how to get from there to the numbers' own units: z * scale + centre."""
+
+    centroids: FloatArray  # (cells, features)
+    mass: FloatArray  # (cells,)
+    error: FloatArray  # (cells,) variance of the noise in every coordinate of the centroid
+    within: FloatArray  # (cells,) variance of rows around the centroid, in the mean over coordinates
+    scatter: FloatArray  # (features, features) of a row around its centroid; unbiased, so it may not be a covariance
+    scale: FloatArray  # (features,)
+    centre: FloatArray  # (features,)
     n: float
 
 
-def find_private(cur: Curator, low: FloatArray, high: FloatArray, rho: Fraction, k: Knobs, rng) -> Private:
+@dataclass(frozen=True)
+class Spread:
+    """How rows spread in u: their number, means, deviations and correlations."""
+
+    n: float
+    mean: FloatArray
+    scale: FloatArray
+    correlations: FloatArray
+
+
+@dataclass(frozen=True)
+class Unit:
+    """From rows to whole numbers: z times GRID."""
+
+    low: FloatArray
+    high: FloatArray
+    spread: Spread
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Every number of the result is whole, and at most 2^13 in size."""
+        return on_grid((by_ranges(rows, self.low, self.high) - self.spread.mean) / self.spread.scale)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Centroids in z, their masses, and the sums of squared lengths of residuals."""
+
+    centroids: FloatArray
+    mass: FloatArray
+    squares: FloatArray
+    error: FloatArray
+
+    @property
+    def rms(self) -> float:
+        """The usual length of a residual."""
+        return float(np.sqrt(max(self.squares.sum() / self.mass.sum(), 1e-4)))
+
+
+def find_private(
+    curator: Curator,
+    low: FloatArray,
+    high: FloatArray,
+    rho: Fraction,
+    knobs: Knobs,
+    rng: np.random.Generator,
+) -> Private:
+    """The micro-clusters of the curator's rows; `rng` is public, it only draws candidates."""
+    radius = release_radius(curator, low, high, rho * knobs.rings)
+    spread = release_spread(curator, low, high, radius, rho * knobs.moments)
+    unit = Unit(low, high, spread)
+    wanted = knobs.cells * spread.n * float(rho / len(low)) ** 0.5
+    count = int(min(knobs.most, max(FEWEST, wanted)))
+    centres = release_votes(curator, unit, count, [rho * share for share in knobs.votes], rng)
+    cells, clip = None, FIRST_CLIP * len(low) ** 0.5
+    for share in knobs.steps:
+        if cells is not None:
+            centres, clip = split(cells, count, rng), CLIP * cells.rms
+        cells = release_step(curator, unit, centres, clip, rho * share)
+    if cells is None:
+        raise ValueError("there must be a step")
+    scatter = release_scatter(curator, unit, cells, rho * knobs.scatter)
+    width = (high - low) / 2.0
+    return Private(
+        cells.centroids,
+        cells.mass,
+        cells.error,
+        cells.squares / cells.mass / len(low),
+        scatter,
+        spread.scale * width,
+        low + (spread.mean + 1.0) * width,
+        spread.n,
+    )
+
+
+# --- what is released, and how long the vectors are at most ---
+
+
+def release_radius(curator: Curator, low: FloatArray, high: FloatArray, rho: Fraction) -> float:
+    """How far rows are from the middle of the ranges, in u; so that wide ranges cost nothing.
+
+    Every row adds 1 to one ring: length 1.
+    """
+
+    def touch(rows: FloatArray) -> tuple[IntArray, FloatArray]:
+        usual = np.sqrt(np.mean(by_ranges(rows, low, high) ** 2, axis=1))
+        ring = np.floor(RINGS + 2.0 * np.log2(np.maximum(usual, 1e-9))).clip(0, RINGS - 1)
+        return ring.astype(np.int64), np.ones((len(rows), 1))
+
+    counts = np.maximum(curator.release("rings", touch, (RINGS, 1), 1.0, rho)[:, 0], 0.0)
+    if not counts.any():
+        return float(np.sqrt(len(low)))
+    shares = np.concatenate([[0.0], np.cumsum(counts) / counts.sum()])
+    place = float(np.interp(NEARER, shares, np.arange(RINGS + 1.0)))
+    return float(np.sqrt(len(low))) * min(1.0, FURTHER * 2.0 ** ((place - RINGS) / 2.0))
+
+
+def release_spread(curator: Curator, low: FloatArray, high: FloatArray, radius: float, rho: Fraction) -> Spread:
+    """Count, means and second moments, of u clipped to the radius.
+
+    Of every row (COUNT, MEAN q, q q') with |q| <= 1, as its upper triangle with sqrt(2) off the diagonal, so that its
+    length is that of q q', |q|^2. Squared: COUNT^2 + MEAN^2 |q|^2 + |q|^4 <= COUNT^2 + MEAN^2 + 1, reached at |q| = 1.
+    """
     d = len(low)
-    shares = [Fraction(s).limit_denominator(1000) * rho for s in k.shares]
-    # moments
-    def moments(rows):
-        u = np.clip(2.0 * (rows - low) / (high - low) - 1.0, -1.0, 1.0)
-        return np.zeros(len(rows), int), np.hstack([np.full((len(rows), 1), np.sqrt(d) / 2), u, u * u - .5])
-    bound = np.sqrt(1.5 * d)
-    s = cur.release("moments", moments, (1, 2 * d + 1), bound, shares[0])[0]
-    noise = bound / float(2 * shares[0]) ** .5
-    n = max(s[0] / (np.sqrt(d) / 2), 1.0)
-    mean = np.clip(s[1:d + 1] / n, -1, 1)
-    var = np.maximum(s[d + 1:] / n + .5 - mean**2, 1e-6)
-    usual = np.median(var)
-    # shrink towards usual in log by reliability
-    err = (noise / n) ** 2
-    w = 1 / (1 + err / np.maximum(usual**2 * .25, 1e-12))
-    var = np.maximum(w * var + (1 - w) * usual, usual * .05)
-    scale_u = np.sqrt(var)
-    def unit(rows):
-        u = np.clip(2.0 * (rows - low) / (high - low) - 1.0, -1.0, 1.0)
-        return np.rint(np.clip((u - mean) / scale_u, -FURTHEST, FURTHEST) * GRID)
-    def nearest(z, cand):
-        return np.argmin((cand**2).sum(1) - 2 * (z @ cand.T), axis=1)
-    grid = lambda c: np.rint(np.clip(c, -FURTHEST, FURTHEST) * GRID)
-    m = int(min(k.most, max(4, k.cells * n * (float(rho) / d) ** .5)))
-    # votes
-    cand = rng.standard_normal((k.first * m, d))
-    each = shares[1] / max(k.votes, 1)
-    spread = np.sqrt(d) * 1.0
-    for t in range(k.votes):
-        c = grid(cand)
-        def vote(rows):
-            return nearest(unit(rows), c), np.ones((len(rows), 1))
-        v = cur.release("votes", vote, (len(c), 1), 1.0, each)[:, 0]
-        order = np.argsort(-v)
-        cum = np.cumsum(np.maximum(v[order], 0))
-        keep = order[: max(1, int(np.searchsorted(cum, n)) + 1)]
-        keep = keep[v[keep] > 0]
-        pts, wts = c[keep] / GRID, v[keep]
-        if len(pts) > m:
-            _, cen = k_means(pts, m, rng, wts)
-        else:
-            cen = pts
-        if t < k.votes - 1:
-            # mutate: voted points, and around them
-            reps = max(1, (k.first // 2 * m) // len(pts))
-            more = np.repeat(pts, reps, axis=0)
-            cand = np.vstack([cen, more + k.mutate ** (t + 1) * rng.standard_normal(more.shape)])
-    # lloyd
-    R = k.start_clip * np.sqrt(d)
-    tot = sum(k.lloyd)
-    cen_now = cen
-    mass = None
-    for t, part in enumerate(k.lloyd):
-        cen_now = fill(cen_now, mass, m, None if mass is None else sq, rng)
-        c, r_max = grid(cen_now), R
-        def step(rows):
-            z = unit(rows); own = nearest(z, c)
-            r = (z - c[own]) / GRID
-            length = np.sqrt((r * r).sum(1))
-            q = r * (np.minimum(1.0, r_max / np.maximum(length, 1e-300)) / r_max)[:, None]
-            sq = (q * q).sum(1)
-            return own, np.hstack([np.full((len(r), 1), .5), q, (sq[:, None] - .5) / 2])
-        rho_t = shares[2] * Fraction(part, tot)
-        b = np.sqrt(1.3125)
-        sums = cur.release("step", step, (len(c), d + 2), b, rho_t)
-        sd = b / float(2 * rho_t) ** .5
-        mass = sums[:, 0] * 2
-        sq = np.maximum((sums[:, -1] * 2 + .5 * mass), 0) * R**2  # sum |r|^2
-        keep = mass > k.drop * 2 * sd
-        if not keep.any(): keep[np.argmax(mass)] = True
-        safe = np.maximum(mass, 1.0)
-        cen_now = (c / GRID + sums[:, 1:d + 1] / safe[:, None] * R)[keep]
-        err = (sd * R / safe[keep]) ** 2
-        mass, sq = np.maximum(mass[keep], 1), sq[keep]
-        rms = np.sqrt(sq.sum() / mass.sum())
-        R = max(k.clip * rms, .05) if k.clip else R
-    scatter = None
-    if k.shares[3] > 0:
-        c, r_s = grid(cen_now), k.scat * rms
-        iu = np.triu_indices(d); f = np.where(iu[0] == iu[1], 1.0, np.sqrt(2))
-        def scat(rows):
-            z = unit(rows); own = nearest(z, c)
-            r = (z - c[own]) / GRID
-            length = np.sqrt((r * r).sum(1))
-            q = r * np.minimum(1.0, r_s / np.maximum(length, 1e-300))[:, None] / r_s
-            return np.zeros(len(r), int), q[:, iu[0]] * q[:, iu[1]] * f
-        t = cur.release("scatter", scat, (1, len(f)), 1.0, shares[3])[0] / f * r_s**2 / mass.sum()
-        scatter = np.zeros((d, d)); scatter[iu] = t; scatter = scatter + scatter.T - np.diag(np.diag(scatter))
-    width = (high - low) / 2
-    return Private(cen_now, mass, err, sq / mass / d, scatter, scale_u * width, (mean + 1) * width + low, n)
+    bound = float(np.sqrt(COUNT**2 + MEAN**2 + 1.0))
+
+    def touch(rows: FloatArray) -> tuple[IntArray, FloatArray]:
+        q = clipped(by_ranges(rows, low, high), radius)
+        vectors = np.hstack([np.full((len(q), 1), COUNT), MEAN * q, products(q)])
+        return np.zeros(len(q), dtype=np.int64), vectors
+
+    sums = curator.release("moments", touch, (1, 1 + d + d * (d + 1) // 2), bound, rho)[0]
+    n = max(float(sums[0]) / COUNT, 10.0)
+    mean = np.clip(sums[1 : d + 1] * (radius / MEAN / n), -1.0, 1.0)
+    moments = matrix(sums[d + 1 :], d) * (radius**2 / n) - np.outer(mean, mean)
+    # The noise in a variance; in a covariance it has half its variance.
+    noise = (bound * radius**2 / n) ** 2 / float(2 * rho)
+    return shrunk_spread(n, mean, moments, noise, 1e-3 * radius**2 / d)
 
 
-def fill(cen, mass, m, sq, rng):
-    """Split those with most squares until m again."""
-    if mass is None or len(cen) >= m: return cen
-    cen, sq, mass = list(cen), list(sq), list(mass)
-    d = len(cen[0])
-    while len(cen) < m:
-        j = int(np.argmax(sq))
-        rms = np.sqrt(max(sq[j], 0) / mass[j] / d)
-        s = rng.choice([-1, 1], d) * rms * .5
-        c = cen[j]; cen[j] = c - s
-        cen.append(c + s)
-        sq[j] /= 2.5; sq.append(sq[j]); mass[j] /= 2; mass.append(mass[j])
-    return np.array(cen)
+def shrunk_spread(n: float, mean: FloatArray, moments: FloatArray, noise: float, least: float) -> Spread:
+    """Variances drawn to their mean, and correlations to 0, as far as they differ from these by no more than noise."""
+    d = len(mean)
+    variance = np.diagonal(moments)
+    usual = max(float(variance.mean()), least)
+    differ = max(float(variance.var()) - noise * (1.0 - 1.0 / d), 0.0)
+    scale = np.sqrt(np.maximum(usual + (variance - usual) * (differ / (differ + noise)), LEAST * usual))
+    correlations = moments / np.outer(scale, scale)
+    np.fill_diagonal(correlations, 0.0)
+    square = float((correlations**2).sum()) / max(1, d * (d - 1))
+    correlations *= max(0.0, square - noise / 2.0 / usual**2) / max(square, 1e-12)
+    return Spread(n, mean, scale, covariance_near(np.eye(d) + correlations))
+
+
+def release_votes(
+    curator: Curator, unit: Unit, count: int, shares: list[Fraction], rng: np.random.Generator
+) -> FloatArray:
+    """Centres in z that rows have voted for: every row for the nearest of many candidates, each time nearer ones.
+
+    Every row adds 1 to one candidate: length 1.
+    """
+    d = len(unit.low)
+    root = np.linalg.cholesky(unit.spread.correlations).T
+    candidates = rng.standard_normal((CANDIDATES * count, d)) @ root
+    centres = candidates[:count]
+    for number, rho in enumerate(shares):
+        whole = on_grid(candidates)
+
+        def touch(rows: FloatArray, whole: FloatArray = whole) -> tuple[IntArray, FloatArray]:
+            return nearest(unit(rows), whole), np.ones((len(rows), 1))
+
+        votes = curator.release("votes", touch, (len(whole), 1), 1.0, rho)[:, 0]
+        chosen = enough(votes, unit.spread.n)
+        points, weight = whole[chosen] / GRID, np.maximum(votes[chosen], 1.0)
+        centres = k_means(points, count, rng, weight)[1] if len(points) > count else points
+        around = np.repeat(points, max(1, CANDIDATES * count // 2 // len(points)), axis=0)
+        step = NEARER_NEXT ** (number + 1) * rng.standard_normal(around.shape) @ root
+        candidates = np.vstack([centres, around + step])
+    return centres
+
+
+def release_step(curator: Curator, unit: Unit, centres: FloatArray, radius: float, rho: Fraction) -> Cells:
+    """One step of k-means; cells that may as well be empty are left out.
+
+    Of every row, in the cell of the nearest centre, (1/2, q, (|q|^2 - 1/2) / 2) with |q| <= 1. Squared:
+    1/4 + |q|^2 + (|q|^2 - 1/2)^2 / 4, which grows with |q|^2: at most 1/4 + 1 + 1/16 = 1.3125.
+    """
+    d, whole, bound = centres.shape[1], on_grid(centres), float(np.sqrt(1.3125))
+
+    def touch(rows: FloatArray) -> tuple[IntArray, FloatArray]:
+        own, q = residuals(unit(rows), whole, radius)
+        square = np.einsum("ij,ij->i", q, q)
+        return own, np.hstack([np.full((len(q), 1), 0.5), q, (square[:, None] - 0.5) / 2.0])
+
+    sums = curator.release("step", touch, (len(whole), d + 2), bound, rho)
+    noise = bound / float(2 * rho) ** 0.5
+    mass = 2.0 * sums[:, 0]
+    stays = mass > CERTAIN * 2.0 * noise
+    stays[np.argmax(mass)] = True
+    sums, mass = sums[stays], np.maximum(mass[stays], 1.0)
+    centroids = whole[stays] / GRID + sums[:, 1 : d + 1] * (radius / mass)[:, None]
+    squares = np.maximum(2.0 * sums[:, -1] + 0.5 * mass, 0.0) * radius**2
+    return Cells(centroids, mass, squares, (noise * radius / mass) ** 2)
+
+
+def release_scatter(curator: Curator, unit: Unit, cells: Cells, rho: Fraction) -> FloatArray:
+    """How rows lie around their centroids, in the mean over all rows.
+
+    Of every row q q' with |q| <= 1, of length |q|^2 <= 1.
+    """
+    d, whole, radius = cells.centroids.shape[1], on_grid(cells.centroids), SCATTER_CLIP * cells.rms
+
+    def touch(rows: FloatArray) -> tuple[IntArray, FloatArray]:
+        _, q = residuals(unit(rows), whole, radius)
+        return np.zeros(len(q), dtype=np.int64), products(q)
+
+    scatter = matrix(curator.release("scatter", touch, (1, d * (d + 1) // 2), 1.0, rho)[0], d)
+    share = float(np.clip(np.trace(scatter) / cells.mass.sum(), *SHARES))
+    return scatter * (d * variance_of(share, radius, d) / max(float(np.trace(scatter)), 1e-9))
+
+
+# --- rows, one for one ---
+
+
+def by_ranges(rows: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Rows in u, clipped."""
+    return np.asarray(np.clip(2.0 * (rows - low) / (high - low) - 1.0, -1.0, 1.0))
+
+
+def on_grid(z: FloatArray) -> FloatArray:
+    """As whole numbers."""
+    return np.asarray(np.rint(np.clip(z, -FURTHEST, FURTHEST) * GRID))
+
+
+def nearest(rows: FloatArray, centres: FloatArray) -> IntArray:
+    """The nearest centre; both are whole numbers, and so are all sums, which are exact."""
+    return np.argmin((centres**2).sum(axis=1) - 2.0 * (rows @ centres.T), axis=1)
+
+
+def residuals(rows: FloatArray, centres: FloatArray, radius: float) -> tuple[IntArray, FloatArray]:
+    """The nearest centre, and how far and where a row is from there, clipped to the radius, as a share of it."""
+    own = nearest(rows, centres)
+    return own, clipped((rows - centres[own]) / GRID, radius)
+
+
+def clipped(vectors: FloatArray, radius: float) -> FloatArray:
+    """No vector longer than the radius, and all divided by it."""
+    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    return np.asarray(vectors / np.maximum(length, radius)[:, None])
+
+
+def products(vectors: FloatArray) -> FloatArray:
+    """The upper triangle of v v', with sqrt(2) off the diagonal: of the length |v|^2."""
+    down, across = np.triu_indices(vectors.shape[1])
+    return np.asarray(vectors[:, down] * vectors[:, across] * np.where(down == across, 1.0, np.sqrt(2.0)))
+
+
+# --- what is made of what was released ---
+
+
+def matrix(triangle: FloatArray, d: int) -> FloatArray:
+    """A symmetric matrix from its upper triangle, as `products` has it."""
+    down, across = np.triu_indices(d)
+    full = np.zeros((d, d))
+    full[down, across] = triangle / np.where(down == across, 1.0, np.sqrt(2.0))
+    return full + np.triu(full, 1).T
+
+
+def variance_of(share: float, radius: float, d: int) -> float:
+    """Of a number of residuals, if those clipped to a radius have so much of its square: as normal numbers have it.
+
+    With c = radius^2 / variance, the mean of min(chi^2, c), chi^2 of d numbers, is d F_{d + 2}(c) + c (1 - F_d(c)); of c
+    it is a share that falls with c.
+    """
+    low, high = 1e-3, 1e3  # c / d
+    for _ in range(BISECTIONS):
+        middle = (low * high) ** 0.5
+        c = middle * d
+        inside = gammainc(d / 2.0 + 1.0, c / 2.0) / middle + 1.0 - gammainc(d / 2.0, c / 2.0)
+        low, high = (middle, high) if inside > share else (low, middle)
+    return float(radius**2 / (high * d))
+
+
+def covariance_near(correlations: FloatArray) -> FloatArray:
+    """No direction without variance, and of all together as much as before."""
+    values, vectors = np.linalg.eigh(correlations)
+    values = np.maximum(values, LEAST)
+    return np.asarray((vectors * (values * (len(values) / values.sum()))) @ vectors.T)
+
+
+def enough(votes: FloatArray, n: float) -> IntArray:
+    """Those with most votes, until these are as many as there are rows; of those with any, at least one."""
+    order = np.argsort(-votes)
+    least = int(np.searchsorted(np.cumsum(np.maximum(votes[order], 0.0)), n)) + 1
+    return order[: max(1, min(least, int((votes > 0.0).sum())))]
+
+
+def split(cells: Cells, count: int, rng: np.random.Generator) -> FloatArray:
+    """The cell with most squares becomes two, until there are so many."""
+    centroids, mass, squares = list(cells.centroids), list(cells.mass), list(cells.squares)
+    d = cells.centroids.shape[1]
+    while len(centroids) < count:
+        one = int(np.argmax(squares))
+        apart = rng.choice([-0.5, 0.5], d) * np.sqrt(squares[one] / mass[one] / d)
+        centroids.append(centroids[one] + apart)
+        centroids[one] = centroids[one] - apart
+        # Halves have half the rows, and less spread.
+        mass[one], squares[one] = mass[one] / 2.0, squares[one] / 2.5
+        mass.append(mass[one])
+        squares.append(squares[one])
+    return np.array(centroids)
