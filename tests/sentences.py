@@ -60,6 +60,7 @@ SENTENCES = {
     "envelope-none": "This is not an envelope of goldfc: it does not begin like one",
     "envelope-not-opened": "The envelope cannot be opened: it is sealed for another receiver, or damaged",
     "envelope-unexpected": "it is in an envelope, but .+ has no keys to check it with",
+    "error-form": "The summary of site .+ must hold one finite error for every number, and none below 0",
     "expect-too-few": ".+ sites are expected, but at least .+ are agreed on in .+",
     "features-differ": "Site .+ sent .+ features, site .+ sent .+; all must have the same columns",
     "features-not-columns": "The summary of site .+ has centroids of .+ features, but its columns make .+",

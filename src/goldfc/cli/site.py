@@ -199,7 +199,7 @@ def confirm_hope(request: "Request", rows: int, *, accept_risk: bool) -> None:
 
     plan = Plan.of(request.agreement, rows, None, FEWEST_CLUSTERS, request.level)
     say(
-        f"With {rows:,} rows a site and {plan.sites} sites, {plan.cells:.0f} micro-clusters of each can be told through "
+        f"With {rows:,} rows at each of {plan.sites} sites, {plan.cells:.0f} micro-clusters a site can be told through "
         f"the noise: enough for about {plan.clusters_enough} clusters (`goldfc plan` says more)."
     )
     if not plan.is_hopeless or accept_risk:

@@ -42,6 +42,8 @@ class Summary(Content):
     )
     level: Level = fact(LevelFact, default=PLAIN, read=level_of, write=Level.to_fact)
     terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
+    # Where there is noise in the micro-centroids: (numbers,) its variance, in the mean over rows, in units squared.
+    error: FloatArray | None = array(1, default=None)
 
     KIND = "summary"
 
@@ -70,6 +72,8 @@ class Summary(Content):
             object.__setattr__(self, "mass", self._checked_mass(self._numbers("masses that are", self.mass)))
         if self.shape is not None:
             object.__setattr__(self, "shape", self._checked_shape(self._numbers("a shape that is", self.shape)))
+        if self.error is not None:
+            object.__setattr__(self, "error", self._checked_error(self._numbers("errors that are", self.error)))
         if self.moments is not None:
             self._check_moments(self.moments)
 
@@ -130,6 +134,14 @@ class Summary(Content):
                 "shape-impossible",
             )
         return shape
+
+    def _checked_error(self, error: FloatArray) -> FloatArray:
+        if error.shape != (len(self.layout.numbers),) or not ((error >= 0.0) & (error <= LARGEST_VALUE**2)).all():
+            raise BadMessage(
+                f"The summary of site {self.site!r} must hold one finite error for every number, and none below 0.",
+                "error-form",
+            )
+        return error
 
     def _check_moments(self, moments: Moments) -> None:
         width = (self.centroids.shape[1],)

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import Agreement
-from goldfc.learning.consensus import STARTS
+from goldfc.learning.consensus import OF_NOISY, OF_ROWS, STARTS
 from goldfc.learning.judge import KINDS, Kind, Verdict, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.levels import Levels
@@ -38,6 +38,8 @@ MOST_PROTOTYPES = 1_000
 # Around prototypes rows lie so many times as wide as around their own micro-centroids, and a little more: the variance
 # of all rows times this.
 WIDER, LITTLE = 2.0, 1e-4
+# What stays of the scatter at least where the noise in micro-centroids is taken from it; less than any scatter is.
+LEAST_SCATTER, TINY = 0.05, 1e-300
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class OneShot:
             group = merge_many(micro, self.at_most, rng)
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts)
+            belief = OF_NOISY if any(summary.error is not None for summary in summaries) else OF_ROWS
+            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, belief=belief)
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
@@ -181,7 +184,8 @@ def pool(
     numbers, levels = layout.numbers_of(centroids), layout.shares_of(centroids)
     masses = masses_of(summaries, by_mass, shares or [1.0] * len(summaries))
     mass = np.concatenate(masses)
-    scatter = pooled_scatter(summaries, [float(own.sum()) for own in masses], layout)
+    rows = [float(own.sum()) for own in masses]
+    scatter = without_noise(pooled_scatter(summaries, rows, layout), noise_of(summaries, rows))
     return MicroClusters(numbers, mass, scatter, levels, layout.levels)
 
 
@@ -201,6 +205,27 @@ def pooled_scatter(summaries: Sequence[Summary], masses: Sequence[float], layout
     correlations = together / np.outer(known, known)
     np.fill_diagonal(correlations, 1.0)
     return np.asarray(correlations * np.sqrt(np.outer(variances, variances)))
+
+
+def noise_of(summaries: Sequence[Summary], masses: Sequence[float]) -> FloatArray | None:
+    """How much the noise in the micro-centroids adds to the scatter of all rows, if any tells of noise."""
+    told = [mass * one.error for mass, one in zip(masses, summaries, strict=True) if one.error is not None]
+    return np.asarray(sum(told)) if told else None
+
+
+def without_noise(scatter: FloatArray, noise: FloatArray | None) -> FloatArray:
+    """Scatter from which is taken what noise adds to that of the micro-centroids, so that their sum is right.
+
+    In no direction does less than a share stay, numbers being scaled to the scatter that they had.
+    """
+    if noise is None:
+        return scatter
+    usual = np.sqrt(np.maximum(diagonal_of(scatter), TINY))
+    if scatter.ndim == 1:
+        return np.asarray(np.maximum(scatter - noise, LEAST_SCATTER * scatter))
+    values, vectors = np.linalg.eigh(scatter / np.outer(usual, usual) - np.diag(noise / usual**2))
+    least = (vectors * np.maximum(values, LEAST_SCATTER)) @ vectors.T
+    return np.asarray(0.5 * (least + least.T) * np.outer(usual, usual))
 
 
 def spread_in(summary: Summary) -> FloatArray | None:

@@ -33,6 +33,7 @@ class Recorder(Curator):
     given: list[FloatArray] | None = None
 
     def release(self, what: str, touch: Touch, form: tuple[int, int], bound: float, rho: Fraction) -> FloatArray:
+        """Sums of blocks of seven rows, and noise that is quick to draw."""
         collected = Sums(touch, form, bound, UNIT // self.most_rows, self.counts)
         for start in range(0, len(rows_of(self)), 7):  # whichever the blocks are
             collected.see(slice(start, start + 7), rows_of(self)[start : start + 7])
@@ -82,13 +83,14 @@ def cases(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, int]:
     n_features, n_rows = draw(st.integers(1, 5)), draw(st.integers(0, 40))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     kind = draw(st.sampled_from(["clusters", "same", "corners", "odd", "wide"]))
-    rows = {
+    made: dict[str, Callable[[], FloatArray]] = {
         "clusters": lambda: rng.choice([-0.6, 0.5], (n_rows, 1)) + 0.1 * rng.standard_normal((n_rows, n_features)),
         "same": lambda: np.full((n_rows, n_features), 0.25),
         "corners": lambda: rng.choice([-1.0, 1.0], (n_rows, n_features)),
         "odd": lambda: rng.choice(ODD, (n_rows, n_features)),
         "wide": lambda: 1e6 * rng.standard_normal((n_rows, n_features)),
-    }[kind]()
+    }
+    rows = made[kind]()
     another: FloatArray = draw(
         st.sampled_from(
             [rng.uniform(-1, 1, n_features), rng.choice([-1.0, 1.0], n_features), rng.choice(ODD, n_features)]
@@ -172,7 +174,7 @@ def test_rows_are_seen_in_no_other_way() -> None:
             assert Guarded.open, "rows are read outside of a release"
             return super().read(start, stop)
 
-        def take(self, places: Any) -> FloatArray:
+        def take(self, _: Any) -> FloatArray:
             raise AssertionError("rows are taken")
 
     class Watching(Curator):

@@ -7,7 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from goldfc._types import IntArray
+from goldfc._types import FloatArray, IntArray
+from goldfc.learning.micro_clusters import form_of_shape
 from goldfc.learning.rows import RowSource
 from goldfc.message.columns import Terms, ranges_of
 from goldfc.message.levels import Private
@@ -16,7 +17,7 @@ from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Task
 from goldfc.site.private.budget import rho_of
 from goldfc.site.private.curator import Curator, first_rows
-from goldfc.site.private.mechanism import Knobs, find_private
+from goldfc.site.private.mechanism import find_private
 from goldfc.site.private.noise import Source
 
 
@@ -34,23 +35,24 @@ def tell_privately(
     low, high = ranges_of(terms)
     layout = terms.layout(len(low))
     curator = Curator(source, first_rows(people, level.most_rows), level.most_rows, randomness)
-    found = find_private(curator, low, high, rho_of(*level.budget), Knobs(most=task.most), candidates(terms, site))
+    found = find_private(curator, low, high, rho_of(*level.budget), task.most, candidates(terms, site))
     return Summary(
         site,
-        np.clip(found.centroids * found.scale + found.centre, low, high),
+        np.clip(found.centroids, low, high),
         mass=np.maximum(np.rint(found.mass), 1.0).astype(np.int64) if task.mass and "mass" not in withhold else None,
-        shape=shape_of(found, layout.numbers) if task.shape and "shape" not in withhold else None,
+        shape=shape_of(found.scatter, layout.numbers) if task.shape and "shape" not in withhold else None,
+        error=found.noise[layout.numbers],
         level=level,
         terms=terms,
     )
 
 
-def shape_of(found, numbers):
-    S = found.scatter
-    w, V = np.linalg.eigh(S)
-    S = (V * np.maximum(w, 1e-3 * max(w.max(), 1e-9))) @ V.T
-    S = (S * np.outer(found.scale, found.scale))[np.ix_(numbers, numbers)]
-    return (S + S.T) / 2
+def shape_of(scatter: FloatArray, numbers: IntArray) -> FloatArray | None:
+    """How numbers lie around their centroids, as it travels."""
+    if not len(numbers):
+        return None
+    own = scatter[np.ix_(numbers, numbers)]
+    return own if len(form_of_shape(len(numbers))) == 2 else np.diagonal(own).copy()
 
 
 def candidates(terms: Terms, site: str) -> np.random.Generator:
