@@ -26,9 +26,9 @@ from goldfc.site.private.curator import Curator
 # less than 2^53, and are exact.
 FINE, GRID, FURTHEST = 2**20, 2**10, 8.0
 # Of the budget, so much is for every touch; and so many cells there are, times rows times the root of rho / features.
-FOR_RINGS, FOR_MOMENTS, FOR_SCATTER = Fraction(2, 100), Fraction(8, 100), Fraction(9, 100)
-FOR_VOTES, FOR_STEPS = (Fraction(9, 100),) * 3, (Fraction(9, 100), Fraction(18, 100), Fraction(27, 100))
-CELLS = 0.2
+FOR_RINGS, FOR_MOMENTS, FOR_SCATTER = Fraction(1, 100), Fraction(5, 100), Fraction(13, 100)
+FOR_VOTES, FOR_STEPS = (Fraction(9, 100),) * 3, (Fraction(9, 100), Fraction(17, 100), Fraction(28, 100))
+CELLS = 0.24
 # How far rows are from the middle of the ranges is counted in so many half octaves. The rows of the nearer share
 # decide, and the vectors of their moments may be so much longer.
 RINGS, NEARER, FURTHER = 16, 0.8, 1.25
