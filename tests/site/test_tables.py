@@ -117,7 +117,7 @@ def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_pat
     raw = read_all(file_with(tmp_path, PLAIN.replace("50.5", "NA")))
     dropped = as_table(raw, [AGE, SMOKER, WARD], drop=True, id_column="id")
     assert kept_in(dropped) == [0, 2]
-    assert "1 rows with missing values are left out." in dropped.notes
+    assert "1 row with a missing value is left out." in dropped.notes
     filled = as_table(raw, [AGE.model_copy(update={"fill": 45.0}), SMOKER, WARD], id_column="id")
     assert rows_in(filled)[:, 0].tolist() == [40.0, 45.0, 60.0]
 

@@ -62,7 +62,7 @@ HINTS = {
     "round-has-model": "say --replace if that is intended",
     "server-key-missing": "name it with --key",
     "site-key-missing": "name it with --key",
-    "sheets-several": "--sheet does that",
+    "sheets-several": "`goldfc check --sheet NAME` does that",
     "unsigned-after-sealed": "name it with --federation, or say --unsigned if a model without a signature is intended",
     "unsigned-of-unknown": "name it with --federation, or say --unsigned if you know where the model is from",
     "values-unusable": "options such as --rename, --factor, --alias or --missing say how a file is written",
