@@ -58,7 +58,7 @@ def check(data: Path, federation: Path | None, id_column: str | None, asked: "Fo
 
     `summarize` looks at the same, and refuses what is wrong.
     """
-    from goldfc.site.outliers import odd_values
+    from goldfc.site.oddities import odd_values
     from goldfc.site.policy import read_policy
 
     agreement = agreement_for(data, federation)

@@ -14,10 +14,7 @@ import numpy as np
 
 from goldfc._types import FloatArray
 from goldfc.learning.rows import RowSource, Sample, as_source, sweep
-from goldfc.message.columns import Column
 from goldfc.message.units import short
-from goldfc.site.table.form import FORM
-from goldfc.site.table.table import Table
 
 # Rows in the sample, and values at either end of every column.
 SAMPLE, ENDS = 10_000, 40
@@ -39,13 +36,6 @@ CODE_ASKED = "does it stand for a missing value?"
 NEGATIVE, FEW = (-9.0, -99.0, -999.0, -9_999.0, -99_999.0, -999_999.0), 2
 
 Kind = Literal["constant", "thousands", "zero", "code", "stray"]
-# What to do then.
-REMEDIES = {
-    "thousands": f"Then say in {FORM} which mark is which (thousands = ...).",
-    "zero": "Then write all of them alike.",
-    "code": f'Then say so in {FORM} (missing = ["{{value}}"]).',
-    "stray": "Correct it, if it is wrong.",
-}
 
 
 @dataclass(frozen=True)
@@ -69,17 +59,6 @@ class Suspect:
     high: float
     suspicion: str
     fewest: int = 1  # rarer it is left alone
-
-
-def odd_values(table: Table, columns: Sequence[Column]) -> Iterator[str]:
-    """What is odd in a table, in words, with the row in the file; that a column is constant is a note of the table."""
-    names = [name for column in columns for name in column.feature_names]
-    for one in outliers(table.rows, names) if table.rows.shape[0] else ():
-        if one.kind != "constant":
-            value, row = f"{one.value:.10g}", table.place_in_file(one.row) + 1
-            many = "" if one.count == 1 else f"{one.count:,} odd values, such as "
-            remedy = REMEDIES[one.kind].format(value=value)
-            yield f"Column {one.column!r} holds {many}{value} in row {row:,} below the header: {one.suspicion} {remedy}"
 
 
 def outliers(rows: FloatArray | RowSource, columns: Sequence[str]) -> list[Outlier]:

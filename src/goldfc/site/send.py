@@ -19,7 +19,7 @@ from goldfc.message.wire import decode, encode, naming
 from goldfc.site.audit import Audit, audit
 from goldfc.site.digests import Looked, people_in
 from goldfc.site.ledger import Earlier, Ledger, LedgerFact, change_since
-from goldfc.site.outliers import odd_values
+from goldfc.site.oddities import odd_values
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.privacy import Rules
 from goldfc.site.rows import checked
