@@ -83,8 +83,10 @@ class SentencesForErrors(click.Group):
 
 def with_hint(error: Exception) -> str:
     """The sentence, and which option helps."""
-    hint = HINTS.get(errors.code_of(error, ""))
-    return str(error) if hint is None else f"{str(error).rstrip('.')}; {hint}."
+    hint, text = HINTS.get(errors.code_of(error, "")), str(error)
+    if hint is None:
+        return text
+    return f"{text}\n{hint[0].upper()}{hint[1:]}." if "\n" in text else f"{text.rstrip('.')}; {hint}."
 
 
 def printable(text: str) -> str:

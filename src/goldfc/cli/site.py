@@ -239,7 +239,8 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     if labels.far:
         say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
     if labels.without:
-        say(f"{labels.without.total()} rows have no cluster (column reason):")
+        total = labels.without.total()
+        say(f"{total:,} {'row has' if total == 1 else 'rows have'} no cluster (column reason):")
     for reason, count in labels.without.most_common():
         say(f"  {count}: {reason}.")
 
