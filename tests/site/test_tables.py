@@ -122,6 +122,14 @@ def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_pat
     assert rows_in(filled)[:, 0].tolist() == [40.0, 45.0, 60.0]
 
 
+def test_a_row_is_named_by_its_place_in_the_file_not_among_those_that_are_kept(tmp_path: Path) -> None:
+    ages = ["NA", *map(str, range(20, 40)), "NA", "90", "NA", "91"]
+    raw = read_all(file_with(tmp_path, "id,age\n" + "".join(f"{number},{age}\n" for number, age in enumerate(ages))))
+    table = as_table(raw, [AGE], drop=True, id_column="id")
+    for row, (age,) in enumerate(rows_in(table)):
+        assert float(ages[table.place_in_file(row)]) == age
+
+
 def test_in_a_single_column_a_blank_line_is_a_missing_value(tmp_path: Path) -> None:
     raw = read_all(file_with(tmp_path, "age\n40\n\n50\n\n"))
     with pytest.raises(BadRows, match="Column 'age', row 2 below the header has no value"):

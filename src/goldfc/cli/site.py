@@ -70,7 +70,7 @@ def check(data: Path, federation: Path | None, id_column: str | None, asked: "Fo
         wrong = list(table.faults.sentences())
         for sentence in wrong:
             say(f"Wrong: {sentence}.")
-        for note in (*table.notes, *odd_values(table, agreement.columns)):
+        for note in (*table.notes, *odd_values(table)):
             say(f"Note: {note}")
         usable, rows = table.rows.shape[0], table.rows.shape[0] + table.left_out_rows
         say(f"{data.name}: {usable:,} of {rows:,} rows can be used, with {len(agreement.columns)} columns.")

@@ -1,8 +1,7 @@
 """What is odd in a site's table, in words: it may be right, but somebody should look at it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from goldfc.message.columns import Column
 from goldfc.site.outliers import outliers
 from goldfc.site.table.form import FORM
 from goldfc.site.table.table import Table
@@ -16,9 +15,9 @@ REMEDIES = {
 }
 
 
-def odd_values(table: Table, columns: Sequence[Column]) -> Iterator[str]:
+def odd_values(table: Table) -> Iterator[str]:
     """What is odd in a table, in words, with the row in the file; that a column is constant is a note of the table."""
-    names = [name for column in columns for name in column.feature_names]
+    names = [name for column in table.columns for name in column.feature_names]
     for one in outliers(table.rows, names) if table.rows.shape[0] else ():
         if one.kind != "constant":
             value, row = f"{one.value:.10g}", table.place_in_file(one.row) + 1

@@ -67,7 +67,7 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     found = audit(told, change=change, required=task.smallest, limits=limits)
     in_file = tuple((name, count, table.place_in_file(row)) for name, count, row in found.dominated)
     report = replace(found, dominated=in_file)
-    notes = (*odd_values(table, agreement.columns), *same_rows_elsewhere(earlier, site))
+    notes = (*odd_values(table), *same_rows_elsewhere(earlier, site))
     return Draft(told.summary, looked, report, policy, ledger, known, notes)
 
 
