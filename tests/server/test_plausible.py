@@ -112,6 +112,11 @@ def test_a_constant_column_is_named_unless_the_others_have_that_value_too() -> N
     assert "all rows of s4 have" in odd.sentence
     natural = tuple(np.full_like(own, them.means[4]) for own in them.centroids)
     assert odd_columns(replace(them, centroids=natural)) == []
+    value, spread = them.means[4, 2], them.spreads[0, 2]
+    steps = tuple(
+        own + [0.0, 0.0, 1.0] * (value + 0.2 * spread - own) + [[0.0] * 3, [0.0, 0.0, 0.5 * spread]] for own in natural
+    )
+    assert odd_columns(replace(them, centroids=steps)) == []  # told in steps, of which the nearest is beside it
     them.spreads[5, 2] = 0.0  # of two sites it is nothing special
     assert odd_columns(them) == []
 

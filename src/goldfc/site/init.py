@@ -29,6 +29,7 @@ from goldfc.site.table.numerals import (
     MISSING,
     NumberStyle,
     by_value,
+    chosen,
     distinct,
     fault_of,
     is_text,
@@ -85,13 +86,13 @@ class Look:
             values = pa.array(by_value(lambda value: meant(value, meaning), values, object), pa.string())
         unread = np.isnan(numbers)
         if unread.any():
-            unread[unread] = ~by_value(lambda one: is_gap(one, codes), values.filter(pa.array(unread)), bool)
-        there = pa.array(unread | ~np.isnan(numbers))
-        self.rows, self.gaps = self.rows + len(values), self.gaps + len(values) - there.true_count
+            unread[unread] = ~by_value(lambda one: is_gap(one, codes), chosen(values, unread), bool)
+        there = unread | ~np.isnan(numbers)
+        self.rows, self.gaps = self.rows + len(values), self.gaps + int((~there).sum())
         self.numbers += int(np.isfinite(numbers).sum())
-        self.numberings[-1].add(numbers[there.to_numpy(zero_copy_only=False)])
-        self.note_texts(values.filter(there))
-        self.note_bad(values.filter(pa.array(unread)))
+        self.numberings[-1].add(numbers[there])
+        self.note_texts(chosen(values, there))
+        self.note_bad(chosen(values, unread))
         finite = numbers[np.isfinite(numbers)]
         self.low = np.sort(np.concatenate([self.low, finite]))[: self.smallest]
         self.high = np.sort(np.concatenate([self.high, finite]))[-self.smallest :]
