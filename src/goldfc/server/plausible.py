@@ -36,8 +36,8 @@ SURE, LEAST_TO_REFUSE, LEAST_TO_NAME = 2.0, 5, 3
 # What spreads by less, relative to its mean, is constant up to rounding.
 ROUNDING = 1e-9
 # A constant is natural where so much of the others' rows have its value, up to so much of their spread; or up to half a
-# step of what they tell, but not more than so much.
-NATURAL, SAME, MOST_BESIDE = 0.2, 0.1, 0.5
+# step of what they tell, which shows in so many different values, but not more than so much.
+NATURAL, SAME, STEPS, MOST_BESIDE = 0.2, 0.1, 5, 0.25
 # So many sentences are said: a page or a status file has no room for thousands. Swaps are sought in so many columns.
 MOST_SAID, MOST_SWAPPED = 10, 50
 
@@ -273,7 +273,8 @@ def constants_in(told: Looks) -> Iterator[Odd]:
 def share_at(told: Looks, site: int, column: int, value: float) -> float:
     """How much of a site's mass lies at a value, which its message may tell in steps beside it."""
     centroids, spread = told.centroids[site][:, column], told.spreads[site, column]
-    half_a_step = np.diff(np.unique(centroids)).min(initial=np.inf) / 2.0
+    each = np.unique(centroids)
+    half_a_step = np.diff(each).min() / 2.0 if len(each) >= STEPS else 0.0
     near = np.abs(centroids - value) <= np.clip(half_a_step, SAME * spread, MOST_BESIDE * spread)
     return float(told.masses[site][near].sum() / told.masses[site].sum())
 
