@@ -5,6 +5,7 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -105,8 +106,7 @@ def missing(code: str) -> Callable[[Path], None]:
 
 def dated(cell: object) -> str:
     """A day of birth that gives about this age in 2000."""
-    days = round(float(str(cell)) * 365.25)
-    return (np.datetime64("2000-01-01") - np.timedelta64(days, "D")).item().strftime("%d.%m.%Y")
+    return (date(2000, 1, 1) - timedelta(days=round(float(str(cell)) * 365.25))).strftime("%d.%m.%Y")
 
 
 @dataclass(frozen=True)

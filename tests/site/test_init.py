@@ -143,7 +143,7 @@ def test_columns_and_values_that_are_written_otherwise_in_several_tables_are_one
 
 
 def test_a_value_that_few_write_in_one_way_is_written_in_small_letters(tmp_path: Path) -> None:
-    words: list[object] = ["HEART", "Heart", "heart"] * 2 + ["LUNG"] * 5 + ["lung"] + ["Rare"] * 4
+    words: list[object] = [*["HEART", "Heart", "heart"] * 2, *["LUNG"] * 5, "lung", *["Rare"] * 4]
     found = guess_columns([table(tmp_path, {"ward": words, "x": [row % 3 for row in range(len(words))]})])
     assert found.columns[0].categories == ("LUNG", "heart")
     assert "Rare" not in written(found)

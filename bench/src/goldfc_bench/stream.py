@@ -143,8 +143,8 @@ PAGE = """# Data larger than memory
 Made by `{command}`: a CSV file of {features} columns of numbers ({clusters} Gaussian clusters) is generated, summarised
 by `goldfc summarize` in a process of its own, and removed. Memory is the most that this process held (resident set), of
 which some 200 MB are Python and its libraries. The time is that of the whole command: starting Python, reading,
-learning, the audit, and writing what stays at the site; CPU time is told beside the time that went by, because other work may
-have been done on the {cores} cores (load when it began: {load:.1f}).
+learning, the audit, and writing what stays at the site; CPU time is told beside the time that went by, because other
+work may have been done on the {cores} cores (load when it began: {load:.1f}).
 
 Files of up to {most:g} GB are summarised {turns} times, in turn with `pyarrow.csv.read_csv`, which reads the whole file
 into memory and does nothing else; the medians are told. The file is in the system's cache all along.
