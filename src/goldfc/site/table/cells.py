@@ -445,5 +445,5 @@ def yes_or_no(value: Any) -> float:
 
 def shown_value(value: Any) -> str:
     """A value in a sentence, not too long."""
-    text = repr(value)
+    text = repr(str(value) if isinstance(value, date) else value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -166,7 +166,8 @@ def called(there: Sequence[str], wanted: Sequence[str], form: Form) -> dict[str,
     """Of all agreed names that the file has, in whatever look, what it calls them."""
     if unknown := [name for name in form.rename if name not in there]:
         raise BadRows(
-            f"{FORM} renames {unknown[0]!r}, but the file has {', '.join(map(repr, there))}.", "rename-unknown"
+            f"{unknown[0]!r} is to be renamed ({FORM}), but the file has {', '.join(map(repr, there))}.",
+            "rename-unknown",
         )
     found = {agreed: name for name, agreed in form.rename.items()}
     if len(found) < len(form.rename):
@@ -186,7 +187,8 @@ def check_form(form: Form, columns: Sequence[Column]) -> None:
     for name, own in form.columns.items():
         if name not in known:
             raise BadSettings(
-                f"{FORM} has the column {name!r}, but it was not agreed on; there are {', '.join(map(repr, known))}.",
+                f"It is said how column {name!r} is written ({FORM}), but agreed on were "
+                f"{', '.join(map(repr, known))}.",
                 "form-column-unknown",
             )
         wrong = sorted(set(own.aliases.values()) - set(known[name].categories))
