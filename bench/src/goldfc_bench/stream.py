@@ -32,9 +32,9 @@ READ = """
 import sys, time
 from pyarrow import csv
 for _ in range(3):
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     csv.read_csv(sys.argv[1])
-    print(time.perf_counter() - start)
+    print(time.perf_counter() - start, time.process_time() - cpu)
 """
 
 
@@ -55,12 +55,16 @@ class Measurement:
     rows: int
     used: Used
     micro_clusters: int
-    read_seconds: float | None  # by pyarrow alone
+    read: tuple[float, float] | None  # by pyarrow alone: seconds, and those of the processors
 
     @property
-    def times_reading(self) -> str:
-        """How many times as long as to read it."""
-        return "-" if self.read_seconds is None else f"{self.used.seconds / self.read_seconds:.1f}"
+    def beside_reading(self) -> str:
+        """How long it takes to read it, and how many times that this is."""
+        if self.read is None:
+            return "- | -"
+        seconds, cpu = self.read
+        times, cpu_times = self.used.seconds / seconds, self.used.cpu_seconds / cpu
+        return f"{seconds:.2f} s ({cpu:.2f} s) | {times:.1f} ({cpu_times:.1f})"
 
 
 def measure(folder: Path, megabytes: float) -> Measurement:
@@ -71,7 +75,7 @@ def measure(folder: Path, megabytes: float) -> Measurement:
     (folder / FILE).write_text(agreement_text("stream", columns, None), encoding="utf-8")
     size = data.stat().st_size / 1e6
     words = ["-c", "from goldfc.cli import main; main()", "summarize", str(data), "-o", str(out)]
-    used, read = list[Used](), list[float]()
+    used, read = list[Used](), list[tuple[float, float]]()
     for _ in range(TURNS if size <= MOST_READ else 1):
         if size <= MOST_READ:
             read += seconds_to_read(data)
@@ -80,14 +84,16 @@ def measure(folder: Path, megabytes: float) -> Measurement:
     data.unlink()
     summary = Summary.from_message(decode(out.read_bytes()))
     middle = sorted(used, key=lambda one: one.seconds)[len(used) // 2]
-    return Measurement(size, rows, middle, len(summary.centroids), median(read) if read else None)
+    both = (median(wall for wall, _ in read), median(cpu for _, cpu in read)) if read else None
+    return Measurement(size, rows, middle, len(summary.centroids), both)
 
 
-def seconds_to_read(data: Path) -> list[float]:
-    """By pyarrow, in a process of its own: the calls alone, without starting Python."""
+def seconds_to_read(data: Path) -> list[tuple[float, float]]:
+    """By pyarrow, in a process of its own: the calls alone, without starting Python; and seconds of the processors."""
     command = [sys.executable, "-c", READ, str(data)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603 (our own command)
-    return [float(line) for line in done.stdout.split()]
+    numbers = [float(number) for number in done.stdout.split()]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def used_by(command: Sequence[str], folder: Path) -> Used:
@@ -147,7 +153,8 @@ learning, the audit, and writing what stays at the site; CPU time is told beside
 work may have been done on the {cores} cores (load when it began: {load:.1f}).
 
 Files of up to {most:g} GB are summarised {turns} times, in turn with `pyarrow.csv.read_csv`, which reads the whole file
-into memory and does nothing else; the medians are told. The file is in the system's cache all along.
+into memory and does nothing else: the calls alone, three in a process. The medians are told, in brackets those of CPU
+time. The file is in the system's cache all along.
 
 | file | rows | peak memory | time | CPU time | file per second | pyarrow reads it in | times that | micro-clusters |
 |---|---|---|---|---|---|---|---|---|
@@ -161,8 +168,7 @@ def as_markdown(measurements: Sequence[Measurement], command: str, load: float) 
         f"| {one.megabytes / 1000:.2f} GB | {one.rows:,} "
         f"| {one.used.peak_megabytes:.0f} MB | {one.used.seconds:.1f} s "
         f"| {one.used.cpu_seconds:.1f} s | {one.megabytes / one.used.seconds:.0f} MB "
-        f"| {'-' if one.read_seconds is None else f'{one.read_seconds:.2f} s'} | {one.times_reading} "
-        f"| {one.micro_clusters} |"
+        f"| {one.beside_reading} | {one.micro_clusters} |"
         for one in measurements
     ]
     return PAGE.format(
