@@ -86,6 +86,7 @@ def delhi(folder: Path, rows: list[dict[str, object]]) -> None:
     """A workbook with two sheets."""
     book = Workbook()
     book.active.append(["made by", "the records office"])
+    book.active.append(["questions to", "records@example.org"])
     sheet = book.create_sheet("2026")
     sheet.append(["patient", "age", "ldl", "weight", "smoker", "sex"])
     for row in rows:

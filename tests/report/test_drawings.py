@@ -45,6 +45,13 @@ def test_every_fine_cluster_has_one_main_branch_at_least() -> None:
     assert [node.size for node in tree.nodes] == [1, 1, 3, 3, 2]
 
 
+def test_nothing_of_a_curve_is_cut_off_where_one_cluster_fits_best() -> None:
+    proposal = Proposal((1, 2, 3, 4), (5.0, 1.0, 0.5, -2.0), (Candidate(2, "the best of two or more"),))
+    curve = draw_curve(proposal)
+    assert curve.top < min(y for _, y in curve.points)
+    assert curve.top < min(mark.label_y for mark in curve.marks)
+
+
 def test_nobody_needs_to_know_the_true_number() -> None:
     proposal = Proposal((1, 2, 3, 4), (0.0, 1.0, 3.0, -2.0), (Candidate(3, "best"),))
     curve = draw_curve(proposal)

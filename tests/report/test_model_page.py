@@ -187,6 +187,17 @@ def test_the_page_says_why_there_are_so_many(model: Model, path: Path) -> None:
     assert "all micro-clusters are the same" in section(page_of(replace(model, proposal=only), path), "why")
 
 
+def test_a_page_with_nothing_to_find_says_so_on_top(model: Model, path: Path) -> None:
+    sentence = "A single cluster fits as well: there may be nothing to find."
+    assert sentence not in page_of(model, path)
+    one = Proposal((1, 2, 3, 4), (9.0, 1.0, 3.0, 2.5), (Candidate(3, "the best of two or more"),))
+    assert sentence in page_of(replace(model, proposal=one), path)
+
+
+def test_the_page_has_the_fingerprint_of_its_model(model: Model, path: Path) -> None:
+    assert f"<code>{model.fingerprint}</code>" in page_of(model, path)
+
+
 def test_the_page_says_what_kind_of_clusters_there_are_and_why(model: Model, path: Path) -> None:
     for kind, sentence in (
         ("shared", "all by how rows lie around the means on the whole. (Kind: shared.)"),

@@ -27,6 +27,7 @@ from goldfc.message.wire import decode, encode, read_message
 from goldfc.server.folder import CLAIMED, Event, Folder, claimed_name
 from goldfc.server.one_shot import fusion_of, pool, shares_of
 from goldfc.server.round import fuse_admitted
+from goldfc.site.send import open_model
 from sentences import has_sentence, refused
 from sites import NAMES, Keys, agreement, bodies, summary_of, write_agreement
 
@@ -231,6 +232,38 @@ def test_after_closing_messages_are_late(tmp_path: Path) -> None:
     assert "it came too late, the round is closed" in event.sentence
     folder.fuse(3)
     assert model_of(folder).sites == NAMES[:3]
+
+
+def test_a_round_keeps_its_model_unless_another_one_is_asked_for(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "f", agreement())
+    sent = bodies(folder.agreement)
+    for name in NAMES[:3]:
+        put(folder, f"{name}.summary", sent[name])
+    take(folder)
+    assert folder.status.model is None
+    folder.close()
+    first = folder.fuse(3).model.fingerprint
+    assert folder.fuse(3).model.fingerprint == first == folder.status.model
+    with refused(BadSettings, "round-has-model", first):
+        folder.fuse(2)
+    assert model_of(folder).fingerprint == first
+    assert folder.fuse(2, replace=True).model.fingerprint == model_of(folder).fingerprint != first
+
+
+def test_a_listed_site_that_comes_too_late_gets_the_model(tmp_path: Path) -> None:
+    keys = Keys.new()
+    what = keys.agreement()
+    folder = folder_of(tmp_path / "f", what, keys.server)
+    sent = bodies(what)
+    for name in NAMES[:3]:
+        put(folder, f"{name}.summary", keys.sealed(sent[name], name, what))
+    take(folder)
+    folder.close()
+    folder.fuse(3)
+    put(folder, "west.summary", keys.sealed(sent["west"], "west", what))
+    assert outcomes(take(folder)) == ["rejected"]
+    letter = (folder.path / "sealed" / "west.model").read_bytes()
+    assert open_model(letter, "west.model", what, "west", keys.sites["west"]).sites == NAMES[:3]
 
 
 def test_the_deadline_closes(tmp_path: Path) -> None:

@@ -112,6 +112,13 @@ def test_a_constant_column_is_named_unless_the_others_have_that_value_too() -> N
     assert "all rows of s4 have" in odd.sentence
     natural = tuple(np.full_like(own, them.means[4]) for own in them.centroids)
     assert odd_columns(replace(them, centroids=natural)) == []
+    # Told in steps, of which the nearest is beside it.
+    steps = tuple(
+        np.column_stack([own[:1].repeat(9, 0)[:, :2], them.means[4, 2] + 0.4 * spread[2] * (np.arange(9) - 4.5)])
+        for own, spread in zip(them.centroids, them.spreads, strict=True)
+    )
+    masses = (np.array([1.0, 1.0, 1.0, 1.0, 4.0, 1.0, 1.0, 1.0, 1.0]),) * 8
+    assert odd_columns(replace(them, centroids=steps, masses=masses)) == []
     them.spreads[5, 2] = 0.0  # of two sites it is nothing special
     assert odd_columns(them) == []
 

@@ -140,7 +140,7 @@ def test_all_that_is_wrong_is_told_at_once_with_counts(tmp_path: Path) -> None:
 def test_what_was_done_is_counted(tmp_path: Path) -> None:
     form = "[columns.age]\nfactor = 2\n[columns.sex.aliases]\nw = 'female'"
     notes = opened(text(tmp_path, PLAINLY.replace(",female", ",w").replace("age", "AGE")), form).notes
-    assert "Column 'AGE' of the file is 'age'." in notes
+    assert "Columns are read under other names: 'AGE' as 'age'." in notes
     assert "Column 'age': multiplied by 2 (site.toml): 3 values." in notes
     assert "Column 'sex': 'w' is read as 'female': 2 values." in notes
 

@@ -114,6 +114,42 @@ def test_several_tables_are_one_guess(tmp_path: Path) -> None:
     assert "no two values" in guess_columns([one]).odd["ward"]
 
 
+def test_columns_and_values_that_are_written_otherwise_in_several_tables_are_one(tmp_path: Path) -> None:
+    n = 12
+    one = table(
+        tmp_path,
+        {"ldl [mmol/L]": [2 + row % 5 for row in range(n)], "sex": ["female", "male"] * 6, "on": ["yes", "no"] * 6},
+    )
+    folder = tmp_path / "other"
+    folder.mkdir()
+    columns: dict[str, list[object]] = {
+        "LDL (mg/dL)": [80 + 9 * (row % 5) for row in range(n)],
+        "Sex": ["FEMALE", "w"] * 6,
+        "On": [1, 0] * 6,
+        "Alter": list(range(40, 40 + n)),
+        "mine": ["a", "b"] * 6,
+    }
+    other = table(folder, columns)
+    (folder / "site.toml").write_text('[columns.sex.aliases]\nw = "male"\n', encoding="utf-8")
+    found = guess_columns([one, other])
+    assert kinds(found) == {"ldl": "number", "sex": "category", "on": "boolean"}
+    assert found.columns[1].categories == ("female", "male")
+    assert found.columns[0].unit == "mmol/L"
+    assert "But 'ldl' is in 'mg/dL' in another table: whose it is must convert it." in found.said
+    assert found.odd["mine"].startswith("only data.csv of 2 tables has it")
+    text = written(found)
+    assert 'in tables also in "mg/dL"' in text
+    assert "# range" not in text
+
+
+def test_a_value_that_few_write_in_one_way_is_written_in_small_letters(tmp_path: Path) -> None:
+    words: list[object] = [*["HEART", "Heart", "heart"] * 2, *["LUNG"] * 5, "lung", *["Rare"] * 4]
+    found = guess_columns([table(tmp_path, {"ward": words, "x": [row % 3 for row in range(len(words))]})])
+    assert found.columns[0].categories == ("LUNG", "heart")
+    assert "Rare" not in written(found)
+    assert "rare" not in written(found)
+
+
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
 def test_a_range_is_wider_than_what_it_was_made_of_and_round(low: float, width: float) -> None:
     first, last = nice_range(low, low + width)

@@ -89,6 +89,14 @@ def test_a_code_for_a_missing_value_is_named_where_several_rows_have_it(code: fl
     assert (one.kind, one.count, one.row, one.value) == ("code", 5, 3, code)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_negative_code_among_numbers_that_have_no_sign_is_named(count: int) -> None:
+    values = np.random.default_rng(0).uniform(60.0, 200.0, 300)
+    values[5 : 5 + count] = -9.0
+    assert [(one.kind, one.count, one.row) for one in found(values)] == [("code", 2, 5)] * (count - 1)
+    assert found(values - 100.0) == []
+
+
 def test_a_part_that_counts_from_another_zero_is_named() -> None:
     values = np.random.default_rng(0).normal(36.8, 0.6, 300)
     values[100:120] += 273.15

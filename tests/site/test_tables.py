@@ -117,9 +117,17 @@ def test_missing_values_are_dropped_or_filled_only_where_that_was_agreed(tmp_pat
     raw = read_all(file_with(tmp_path, PLAIN.replace("50.5", "NA")))
     dropped = as_table(raw, [AGE, SMOKER, WARD], drop=True, id_column="id")
     assert kept_in(dropped) == [0, 2]
-    assert "1 rows with missing values are left out." in dropped.notes
+    assert "1 row with a missing value is left out." in dropped.notes
     filled = as_table(raw, [AGE.model_copy(update={"fill": 45.0}), SMOKER, WARD], id_column="id")
     assert rows_in(filled)[:, 0].tolist() == [40.0, 45.0, 60.0]
+
+
+def test_a_row_is_named_by_its_place_in_the_file_not_among_those_that_are_kept(tmp_path: Path) -> None:
+    ages = ["NA", *map(str, range(20, 40)), "NA", "90", "NA", "91"]
+    raw = read_all(file_with(tmp_path, "id,age\n" + "".join(f"{number},{age}\n" for number, age in enumerate(ages))))
+    table = as_table(raw, [AGE], drop=True, id_column="id")
+    for row, (age,) in enumerate(rows_in(table)):
+        assert float(ages[table.place_in_file(row)]) == age
 
 
 def test_in_a_single_column_a_blank_line_is_a_missing_value(tmp_path: Path) -> None:

@@ -360,3 +360,4 @@ def show_end(status: "Status", out: Path) -> None:
     for site, why in status.unlabelled.items():
         say(f"Not labelled: {site}: {why}. It can label by file, with the model.")
     say(f"{out / MODEL}: made with {len(status.took_part)} sites: {', '.join(status.took_part)}.")
+    say(f"Its fingerprint, which every label has: {status.model}.")

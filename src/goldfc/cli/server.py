@@ -222,6 +222,8 @@ def show_status(status: "FolderStatus") -> None:
     say(f"In: {', '.join(status.accepted) or 'nobody yet'}.")
     if status.missing:
         say(f"Missing: {', '.join(status.missing)}.")
+    if status.model:
+        say(f"This round has a model: {status.model}.")
 
 
 def show_result(result: "Round", out: Path, sealed: Path | None = None) -> None:

@@ -63,7 +63,7 @@ HINTS = {
     "round-has-model": "say --replace if that is intended",
     "server-key-missing": "name it with --key",
     "site-key-missing": "name it with --key",
-    "sheets-several": "--sheet does that",
+    "sheets-several": "`goldfc check --sheet NAME` does that",
     "unsigned-after-sealed": "name it with --federation, or say --unsigned if a model without a signature is intended",
     "unsigned-of-unknown": "name it with --federation, or say --unsigned if you know where the model is from",
     "values-unusable": "options such as --rename, --factor, --alias or --missing say how a file is written",
@@ -84,8 +84,10 @@ class SentencesForErrors(click.Group):
 
 def with_hint(error: Exception) -> str:
     """The sentence, and which option helps."""
-    hint = HINTS.get(errors.code_of(error, ""))
-    return str(error) if hint is None else f"{str(error).rstrip('.')}; {hint}."
+    hint, text = HINTS.get(errors.code_of(error, "")), str(error)
+    if hint is None:
+        return text
+    return f"{text}\n{hint[0].upper()}{hint[1:]}." if "\n" in text else f"{text.rstrip('.')}; {hint}."
 
 
 def printable(text: str) -> str:

@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from goldfc.site.table.table import Table
 
 SITE_NAME = "The site's name.  [default: that of the output file]"
+# What helps if a table is written otherwise than agreed.
+SAY_HOW = (
+    "how it is written (--rename HERE=AGREED, --alias COLUMN:HERE=AGREED, --factor COLUMN=NUMBER, --missing CODE, "
+    "--dates COLUMN=years and others, see --help)"
+)
 # Of a message's digest, to name it by.
 LEAST_DIGITS = 8
 # Without an agreement, columns are guessed from so many blocks of the table.
@@ -56,25 +61,26 @@ def check(data: Path, federation: Path | None, id_column: str | None, asked: "Fo
 
     `summarize` looks at the same, and refuses what is wrong.
     """
+    from goldfc.site.oddities import odd_values
     from goldfc.site.policy import read_policy
 
     agreement = agreement_for(data, federation)
     if agreement is None:
-        agreement = agreement_without_file(data, None, None, id_column)
+        agreement = agreement_without_file(data, None, None, id_column, asked)
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
     settings = {"drop": drop, "id_column": id_column, "person_column": read_policy(data).person_column(agreement)}
     with opened_table(data, agreement.columns, form_for(data, asked), refuse="nothing", **settings) as table:
         wrong = list(table.faults.sentences())
         for sentence in wrong:
             say(f"Wrong: {sentence}.")
-        for note in table.notes:
+        for note in (*table.notes, *odd_values(table)):
             say(f"Note: {note}")
         usable, rows = table.rows.shape[0], table.rows.shape[0] + table.left_out_rows
-        columns = len(agreement.columns)
-        say(f"{data.name}: {usable:,} of {rows:,} rows can be used, with the {columns} columns that were agreed on.")
+        say(f"{data.name}: {usable:,} of {rows:,} rows can be used, with {len(agreement.columns)} columns.")
     keep_form(data, asked)
     if wrong:
-        say(f"{len(wrong)} things are wrong; correct the table, or say by options how it is written (--help).")
+        count = f"{len(wrong)} things are" if len(wrong) > 1 else "1 thing is"
+        say(f"{count} wrong: correct the table, or say {SAY_HOW}.")
         click.get_current_context().exit(2)
 
 
@@ -112,7 +118,7 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     agreement = agreement_for(data, federation)
     check_out(out, is_message, [data, federation, key_file])
     if agreement is None:
-        agreement = agreement_without_file(data, columns, privacy, id_column)
+        agreement = agreement_without_file(data, columns, privacy, id_column, asked)
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
     name = checked_site(site or out.stem, agreement)
@@ -333,7 +339,8 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     if labels.far:
         say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
     if labels.without:
-        say(f"{labels.without.total()} rows have no cluster (column reason):")
+        total = labels.without.total()
+        say(f"{total:,} {'row has' if total == 1 else 'rows have'} no cluster (column reason):")
     for reason, count in labels.without.most_common():
         say(f"  {count}: {reason}.")
 
@@ -408,7 +415,9 @@ def is_label_file(head: bytes) -> bool:
     return ",".join(("", *LABEL_COLUMNS)).encode() + b"\n" in head
 
 
-def agreement_without_file(data: Path, columns: str | None, privacy: str | None, id_column: str | None) -> "Agreement":
+def agreement_without_file(
+    data: Path, columns: str | None, privacy: str | None, id_column: str | None, asked: "Form"
+) -> "Agreement":
     """What is meant where nobody wrote it down: numbers, and the defaults; ids stay here."""
     from goldfc.agreement import Agreement
     from goldfc.errors import BadRows, BadSettings
@@ -417,7 +426,7 @@ def agreement_without_file(data: Path, columns: str | None, privacy: str | None,
 
     names = names_in(columns)
     if not names:
-        found = guess_columns([data], id_column=id_column, most_blocks=GUESSED_FROM)
+        found = guess_columns([data], id_column=id_column, most_blocks=GUESSED_FROM, form=asked)
         names, id_column = [one.name for one in found.columns if one.kind == "number"], found.id_column
         others = [*found.odd, *(one.name for one in found.columns if one.kind != "number")]
         say("There is no federation.toml: all numbers are taken, and names must agree at all sites.")

@@ -88,6 +88,49 @@ def likely(own: Look, others: Look, apart: float, about: str = "") -> Conversion
     return None
 
 
+def to_unit(column: str, unit: str, wanted: str) -> Conversion | None:
+    """What makes a value in one unit one in another, if that is known by their names.
+
+    Of what is measured in several ways, such as in mg/dL, the column's name must say what it is.
+    """
+    units = spelled(unit), spelled(wanted)
+    for known in UNITS:
+        for clause in known.what.split(", or "):
+            what, _, pair = clause.rpartition(" in ")
+            first, _, second = pair.lower().partition(" and ")
+            if not what or words(what) & words(column):
+                if units == (first, second):
+                    return known.inverse
+                if units == (second, first):
+                    return known
+    return None
+
+
+# As people write units that are spelled out above.
+SPELLINGS = {
+    **dict.fromkeys(("lb", "lbs", "pound"), "pounds"),
+    **dict.fromkeys(("inch", '"'), "inches"),
+    **dict.fromkeys(("ft", "foot"), "feet"),
+    **dict.fromkeys(("mi", "mile"), "miles"),
+    **dict.fromkeys(("s", "sec", "second"), "seconds"),
+    **dict.fromkeys(("min", "minute"), "minutes"),
+    **dict.fromkeys(("h", "hr", "hrs", "hour"), "hours"),
+    **dict.fromkeys(("d", "day"), "days"),
+    **dict.fromkeys(("wk", "week"), "weeks"),
+    **dict.fromkeys(("mo", "month"), "months"),
+    **dict.fromkeys(("y", "yr", "yrs", "year"), "years"),
+    **dict.fromkeys(("c", "\u00b0 c", "celsius"), "\u00b0c"),
+    **dict.fromkeys(("f", "\u00b0 f", "fahrenheit"), "\u00b0f"),
+    "umol/l": "\u00b5mol/l",
+}
+
+
+def spelled(unit: str) -> str:
+    """A unit as it is spelled here."""
+    bare = unit.strip().casefold().replace("\u03bc", "\u00b5")
+    return SPELLINGS.get(bare, bare)
+
+
 def words(text: str) -> set[str]:
     """Names and units in it."""
     return set(re.split(r"[^\w/°]+", text.lower())) - {"", "and", "or", "in"}

@@ -67,8 +67,8 @@ class CurveDrawing:
 
     @property
     def top(self) -> float:
-        """Where the drawing begins: above the highest number."""
-        return min(mark.label_y for mark in self.marks) - LABEL_HEIGHT
+        """Where the drawing begins: above the highest number, and the highest point."""
+        return min(*(mark.label_y for mark in self.marks), *(y for _, y in self.points)) - LABEL_HEIGHT
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,7 @@ def write_model_report(
             cards=list(cards(model, support, features, distances)),
             table=table_of(model, features, distances),
             n_features=len(features),
+            maybe_one=one_fits_as_well(model),
             curve=draw_curve(model.proposal) if model.proposal and len(model.proposal.n_clusters) > 1 else None,
             shown=shown_of_clusters(model),
             tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
@@ -196,6 +197,14 @@ def write_model_report(
         )
     )
     write_durably(path, html.encode(errors="replace"), private=True)
+
+
+def one_fits_as_well(model: Model) -> bool:
+    """Whether the evidence speaks for a single cluster at least as much as for so many."""
+    if model.proposal is None:
+        return False
+    evidence = dict(zip(model.proposal.n_clusters, model.proposal.evidence, strict=True))
+    return len(model.centroids) > 1 and evidence.get(1, -math.inf) >= evidence.get(len(model.centroids), math.inf)
 
 
 def by_cluster(labels: IntArray, mass: IntArray, n_clusters: int) -> IntArray:

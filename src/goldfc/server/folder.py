@@ -62,6 +62,7 @@ class FolderStatus:
     accepted: tuple[str, ...]
     missing: tuple[str, ...]
     closed: bool
+    model: str | None  # its fingerprint, if there is one
 
 
 class Folder:
@@ -96,7 +97,7 @@ class Folder:
         """How things stand."""
         names = tuple(sorted(path.stem for path in self.accepted.glob("*.summary") if not path.name.startswith(".")))
         missing = tuple(name for name in self.agreement.names if name not in names)
-        return FolderStatus(names, missing, self.closed.is_file())
+        return FolderStatus(names, missing, self.closed.is_file(), self.fingerprint())
 
     @property
     def closed(self) -> Path:

@@ -35,8 +35,9 @@ MIXED, REACH, WITHIN = 0.3, 3.0, 3.0
 SURE, LEAST_TO_REFUSE, LEAST_TO_NAME = 2.0, 5, 3
 # What spreads by less, relative to its mean, is constant up to rounding.
 ROUNDING = 1e-9
-# A constant is natural where so much of the others' rows have its value, up to so much of their spread.
-NATURAL, SAME = 0.2, 0.1
+# A constant is natural where so much of the others' rows have its value, up to so much of their spread; or up to half a
+# step of what they tell, which shows in so many different values, but not more than so much.
+NATURAL, SAME, STEPS, MOST_BESIDE = 0.2, 0.1, 5, 0.25
 # So many sentences are said: a page or a status file has no room for thousands. Swaps are sought in so many columns.
 MOST_SAID, MOST_SWAPPED = 10, 50
 
@@ -270,8 +271,11 @@ def constants_in(told: Looks) -> Iterator[Odd]:
 
 
 def share_at(told: Looks, site: int, column: int, value: float) -> float:
-    """How much of a site's mass lies at a value."""
-    near = np.abs(told.centroids[site][:, column] - value) <= SAME * told.spreads[site, column]
+    """How much of a site's mass lies at a value, which its message may tell in steps beside it."""
+    centroids, spread = told.centroids[site][:, column], told.spreads[site, column]
+    each = np.unique(centroids)
+    half_a_step = np.diff(each).min() / 2.0 if len(each) >= STEPS else 0.0
+    near = np.abs(centroids - value) <= np.clip(half_a_step, SAME * spread, MOST_BESIDE * spread)
     return float(told.masses[site][near].sum() / told.masses[site].sum())
 
 

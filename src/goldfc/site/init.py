@@ -5,8 +5,8 @@ It goes to all sites, so nothing is in it that fewer than `smallest` rows have: 
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
@@ -21,19 +21,19 @@ import pyarrow.compute as pc
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.message.columns import Column
-from goldfc.site.table.cells import NO, YES, shown_value
-from goldfc.site.table.form import FORM, name_and_unit, quoted, read_form
+from goldfc.site.table.cells import NO, YES, bare, meant, numbers_in, shown_value
+from goldfc.site.table.form import AS_USUAL, FORM, ColumnForm, Form, look_of_header, name_and_unit, quoted, read_form
 from goldfc.site.table.notes import Numbering
 from goldfc.site.table.numerals import (
     DATE,
     MISSING,
     NumberStyle,
     by_value,
+    chosen,
     distinct,
     fault_of,
     is_text,
     style_of,
-    to_numbers,
 )
 from goldfc.site.table.readers import blocks_in, column_names
 
@@ -46,8 +46,9 @@ WORD = re.compile(r"[^\W\d][\w+/-]*|[<>]=?\d+|[A-Za-z]?\d+-\d+")
 LEADING_ZERO = r"^\s*0\d+\s*$"
 # These mean that there is no value; "none" may well be one of several answers.
 GAPS = MISSING - {"none", "nil", "missing"}
-# Yes and no in words: single letters are more often something else.
+# Yes and no in words, and what is so clear only if there is nothing else.
 ANSWERS = frozenset(word for word in YES | NO if len(word) > 1)
+SHORT_ANSWERS = ({"0", "1"}, {"y", "n"}, {"t", "f"})
 
 
 @dataclass
@@ -55,7 +56,10 @@ class Look:
     """What was seen of a column so far, whatever the size of the tables."""
 
     header: str
+    name: str
     smallest: int
+    tables: list[str] = field(default_factory=list)  # that have it
+    units: list[str] = field(default_factory=list)  # different ones, as their headers say
     rows: int = 0
     gaps: int = 0
     texts: Counter[str] | None = field(default_factory=Counter)  # None: there are too many different ones
@@ -67,18 +71,28 @@ class Look:
     high: FloatArray = field(default_factory=lambda: np.empty(0))
     numberings: list[Numbering] = field(default_factory=list)  # one for each table
 
-    def add(self, values: pa.Array, style: NumberStyle) -> None:
-        """Some more values."""
-        numbers = to_numbers(values, style)
+    def seen_in(self, table: str, unit: str) -> None:
+        """One more table has it."""
+        self.tables.append(table)
+        self.numberings.append(Numbering(self.name))
+        if unit and look_of_header(unit) not in map(look_of_header, self.units):
+            self.units.append(unit)
+
+    def add(self, values: pa.Array, own: ColumnForm, style: NumberStyle) -> None:
+        """Some more values, as a site's form says they are to be read."""
+        numbers = numbers_in(values, self.name, own, style, Counter())
+        codes, meaning = frozenset(code.strip().lower() for code in own.missing), own.aliases
+        if meaning:
+            values = pa.array(by_value(lambda value: meant(value, meaning), values, object), pa.string())
         unread = np.isnan(numbers)
         if unread.any():
-            unread[unread] = ~by_value(is_gap, values.filter(pa.array(unread)), bool)
-        there = pa.array(unread | ~np.isnan(numbers))
-        self.rows, self.gaps = self.rows + len(values), self.gaps + len(values) - there.true_count
+            unread[unread] = ~by_value(lambda one: is_gap(one, codes), chosen(values, unread), bool)
+        there = unread | ~np.isnan(numbers)
+        self.rows, self.gaps = self.rows + len(values), self.gaps + int((~there).sum())
         self.numbers += int(np.isfinite(numbers).sum())
-        self.numberings[-1].add(numbers[there.to_numpy(zero_copy_only=False)])
-        self.note_texts(values.filter(there))
-        self.note_bad(values.filter(pa.array(unread)))
+        self.numberings[-1].add(numbers[there])
+        self.note_texts(chosen(values, there))
+        self.note_bad(chosen(values, unread))
         finite = numbers[np.isfinite(numbers)]
         self.low = np.sort(np.concatenate([self.low, finite]))[: self.smallest]
         self.high = np.sort(np.concatenate([self.high, finite]))[-self.smallest :]
@@ -107,11 +121,6 @@ class Look:
     # --- what it looks like ---
 
     @property
-    def name(self) -> str:
-        """Without the unit."""
-        return name_and_unit(self.header)[0]
-
-    @property
     def there(self) -> int:
         """Rows that have a value."""
         return self.rows - self.gaps
@@ -125,9 +134,22 @@ class Look:
         return self.numberings[0].called_so and self.bad != "" and all_different
 
     @property
+    def spellings(self) -> dict[str, Counter[str]]:
+        """Values that differ in case only, together, in every case that there is."""
+        found = defaultdict[str, Counter[str]](Counter)
+        for text, count in (self.texts or {}).items():
+            found[text.casefold()][text] += count
+        return found
+
+    @property
     def common(self) -> list[str]:
-        """Values that enough rows have."""
-        return sorted(text for text, count in (self.texts or {}).items() if count >= self.smallest)
+        """Values that enough rows have, as they are written most often, or, if few write it so, in small letters."""
+        found = []
+        for folded, spellings in self.spellings.items():
+            ((text, count),) = spellings.most_common(1)
+            if spellings.total() >= self.smallest:
+                found.append(text if count >= self.smallest else folded)
+        return sorted(found)
 
 
 @dataclass(frozen=True)
@@ -142,9 +164,9 @@ class Guess:
     id_column: str | None
 
 
-def is_gap(value: Any) -> bool:
+def is_gap(value: Any, codes: Collection[str] = ()) -> bool:
     """Whether there is no value."""
-    return value is None or str(value).strip().lower() in GAPS
+    return value is None or str(value).strip().lower() in GAPS or bare(value) in codes
 
 
 def is_date(value: Any) -> bool:
@@ -159,51 +181,66 @@ def guess_columns(
     *,
     smallest: int = 5,
     most_blocks: int | None = None,
+    form: Form = AS_USUAL,
 ) -> Guess:
     """The columns of some tables by the look of them; and those that cannot be learned from, with the reason.
 
-    Of each table all rows are looked at, or only the first blocks.
+    Of each table all rows are looked at, or only the first blocks. How one is written says the form beside it, and
+    what `form` says beyond.
     """
-    looks = look_at(tables, smallest, most_blocks)
+    looks = look_at(tables, smallest, most_blocks, form)
     for name in (*wanted, *([id_column] if id_column else [])):
         if not any(name in {look.header, look.name} for look in looks):
             raise BadRows(
                 f"There is no column {name!r}; the file has {', '.join(repr(look.header) for look in looks)}.",
                 "columns-absent",
             )
-    return guess_of(looks, wanted, id_column)
+    return guess_of(looks, wanted, id_column, len(tables))
 
 
-def look_at(tables: Sequence[Path], smallest: int, most_blocks: int | None) -> list[Look]:
-    """All columns, in the order of the first table."""
+def look_at(tables: Sequence[Path], smallest: int, most_blocks: int | None, asked: Form) -> list[Look]:
+    """All columns, in the order of the first table; those that look alike in several tables are one."""
     looks = dict[str, Look]()
     for path in tables:
-        form = read_form(path)
+        form = read_form(path).merged(asked)
         names = column_names(path, form)
-        for name in names:
-            looks.setdefault(name, Look(name, smallest)).numberings.append(Numbering(name_and_unit(name)[0]))
+        agreed = agreed_names(names, form)
+        for header, name in agreed.items():
+            look = looks.setdefault(look_of_header(name), Look(header, name, smallest))
+            converted = {"factor", "offset"} & form.of(look.name).model_fields_set
+            look.seen_in(path.name, "" if converted else name_and_unit(header)[1])
         style: NumberStyle | None = None
         for block in islice(blocks_in(path, names, form=form), most_blocks):
             if style is None:
                 texts = [values for values in block.rows.columns if is_text(values)]
                 style = style_of((str(one).strip() for values in texts for one in distinct(values)), form)
-            for name in names:
-                looks[name].add(block.rows.column(name), style)
+            for header, name in agreed.items():
+                look = looks[look_of_header(name)]
+                look.add(block.rows.column(header), form.of(look.name), style)
     return list(looks.values())
 
 
-def guess_of(looks: Sequence[Look], wanted: Sequence[str], id_column: str | None) -> Guess:
+def agreed_names(headers: Sequence[str], form: Form) -> dict[str, str]:
+    """What the columns of a table would be called: as the site renames them, or without the unit, if that is clear."""
+    bare = [look_of_header(name_and_unit(header)[0]) for header in headers]
+    return {
+        header: form.rename.get(header, name_and_unit(header)[0] if bare.count(look) == 1 else header)
+        for header, look in zip(headers, bare, strict=True)
+    }
+
+
+def guess_of(looks: Sequence[Look], wanted: Sequence[str], id_column: str | None, n_tables: int) -> Guess:
     """What the columns are."""
     found = Guess([], {}, {}, [], [], id_column or id_by_its_name(looks, wanted))
     for look in looks:
         asked_for = {look.header, look.name} & set(wanted)
         if found.id_column in {look.header, look.name} or (wanted and not asked_for):
             continue
-        reason = why_not(look, asked_for=bool(asked_for))
+        reason = why_not(look, n_tables, asked_for=bool(asked_for))
         if reason is None:
             found.columns.append(column_of(look))
             found.remarks[look.name] = list(remarks_on(look))
-            found.said.extend(sayings_on(look))
+            found.said.extend(sayings_on(look, n_tables))
             if look.gaps >= look.smallest:
                 found.gaps.append(look.name)
         else:
@@ -213,14 +250,16 @@ def guess_of(looks: Sequence[Look], wanted: Sequence[str], id_column: str | None
 
 def id_by_its_name(looks: Sequence[Look], wanted: Sequence[str]) -> str | None:
     """The one column that tells rows apart and is called so."""
-    called_so = [look.header for look in looks if look.is_id and look.numberings[0].called_so]
+    called_so = [look.name for look in looks if look.is_id and look.numberings[0].called_so]
     return called_so[0] if len(called_so) == 1 and called_so[0] not in wanted else None
 
 
-def why_not(look: Look, *, asked_for: bool) -> str | None:
+def why_not(look: Look, n_tables: int, *, asked_for: bool) -> str | None:
     """Why a column cannot be learned from."""
     if not look.there:
         return "it has no values"
+    if 2 * len(look.tables) <= n_tables and not asked_for:
+        return f"only {' and '.join(look.tables)} of {n_tables} tables has it; if others call it otherwise, rename it"
     if look.is_id and not asked_for:
         return "it looks like an id; name it as the id column, or name all columns that are to be used"
     if answers_of(look) or (look.numbers == look.there and not look.zeros):
@@ -242,7 +281,7 @@ def why_no_number(look: Look) -> str | None:
 def answers_of(look: Look) -> bool:
     """Whether it is yes and no, in words or as 1 and 0."""
     texts = {text.lower().removesuffix(".0") for text in look.texts or ()}
-    return bool(texts) and (texts <= ANSWERS or texts == {"0", "1"})
+    return texts <= YES | NO and (bool(texts & ANSWERS) or texts in SHORT_ANSWERS)
 
 
 def why_no_category(look: Look) -> str | None:
@@ -262,29 +301,35 @@ def column_of(look: Look) -> Column:
     if answers_of(look):
         return Column(name=look.name, kind="boolean")
     if look.numbers == look.there:
-        return Column(name=look.name, unit=name_and_unit(look.header)[1])
+        return Column(name=look.name, unit=look.units[0] if look.units else "")
     return Column(name=look.name, kind="category", categories=tuple(look.common))
 
 
 def remarks_on(look: Look) -> Iterator[str]:
     """What everybody should know; nothing that fewer than `smallest` rows have."""
     column = column_of(look)
-    if column.kind == "number" and len(look.low) == look.smallest and look.low[-1] < look.high[0]:
+    if column.kind == "number" and len(look.units) > 1:
+        yield f"in tables also in {', '.join(map(quoted, look.units[1:]))}: those sites must convert it"
+    elif column.kind == "number" and len(look.low) == look.smallest and look.low[-1] < look.high[0]:
         low, high = nice_range(float(look.low[-1]), float(look.high[0]))
         yield f"range = [{low:g}, {high:g}]  # a suggestion, rounded: correct it, and take the first sign away"
-    if column.kind == "category" and len(look.common) < len(look.texts or ()):
+    if column.kind == "category" and len(look.common) < len(look.spellings):
         yield f"values that fewer than {look.smallest} rows have are not listed"
     if look.gaps >= look.smallest:
         yield 'values are missing: add a `fill`, or say missing = "drop" above'
 
 
-def sayings_on(look: Look) -> Iterator[str]:
+def sayings_on(look: Look, n_tables: int) -> Iterator[str]:
     """What whoever looks on should know."""
-    if look.header != look.name:
-        yield f"{look.header!r} is taken as {look.name!r} in {name_and_unit(look.header)[1]!r}."
+    if look.units:
+        yield f"{look.header!r} is taken as {look.name!r} in {look.units[0]!r}."
+    for other in look.units[1:]:
+        yield f"But {look.name!r} is in {other!r} in another table: whose it is must convert it."
+    if len(look.tables) < n_tables:
+        yield f"{look.name!r} is in {len(look.tables)} of {n_tables} tables: {', '.join(look.tables)}."
     if look.texts is not None and len(look.texts) == 1:
         yield f"{look.name!r} has the same value in all rows: here it tells nothing apart."
-    if column_of(look).kind == "category" and (rare := len(look.texts or ()) - len(look.common)):
+    if column_of(look).kind == "category" and (rare := len(look.spellings) - len(look.common)):
         yield f"{look.name!r} has {rare} values that fewer than {look.smallest} rows have; they are not in the file."
     if look.gaps:
         yield f"{look.name!r} has no value in {look.gaps:,} of {look.rows:,} rows."

@@ -31,6 +31,9 @@ ANOTHER_ZERO = 30.0
 STRAY, SURPRISE, TAIL, MOST_STRAY = 6.0, math.log(1e6), 10, 2
 # Numbers that stand for a missing value, with either sign, where they lie so many times as far out as the next.
 CODES, CODE = (1.0, 9.0, 99.0, 999.0, 9_999.0, 99_999.0, 999_999.0), 3.0
+# With a minus sign, these stand out among numbers that have none, however few they are.
+CODE_ASKED = "does it stand for a missing value?"
+NEGATIVE, FEW = (-9.0, -99.0, -999.0, -9_999.0, -99_999.0, -999_999.0), 2
 
 Kind = Literal["constant", "thousands", "zero", "code", "stray"]
 
@@ -55,6 +58,7 @@ class Suspect:
     low: float
     high: float
     suspicion: str
+    fewest: int = 1  # rarer it is left alone
 
 
 def outliers(rows: FloatArray | RowSource, columns: Sequence[str]) -> list[Outlier]:
@@ -70,11 +74,12 @@ def outliers(rows: FloatArray | RowSource, columns: Sequence[str]) -> list[Outli
     counted = Counted(suspects)
     if suspects:
         sweep(source, counted)
-    found = [
+    found = zip(suspects, counted.count, counted.row, counted.value, strict=True)
+    return [
         Outlier(columns[number], one.kind, int(count), int(row), float(value), one.suspicion)
-        for (number, one), count, row, value in zip(suspects, counted.count, counted.row, counted.value, strict=True)
+        for (number, one), count, row, value in found
+        if count >= one.fewest
     ]
-    return [one for one in found if one.kind != "code" or one.count >= GROUP]
 
 
 class Farthest:
@@ -85,6 +90,12 @@ class Farthest:
 
     def see(self, where: slice, rows: FloatArray) -> None:  # noqa: ARG002
         """One more block."""
+        if len(self.values):
+            # Of most rows no value is further out than those that there are.
+            low = np.nan_to_num(self.values[-ENDS - 1], nan=np.inf)
+            rows = rows[((rows < low) | (rows > self.values[-1])).any(axis=1)]
+        if not len(rows):
+            return
         ordered = np.sort(np.concatenate([self.values, rows]) if len(self.values) else rows, axis=0)
         there = np.isfinite(ordered).sum(axis=0)  # nan comes last
         highest = np.maximum(there - 1 - np.arange(ENDS)[:, None], 0)
@@ -121,6 +132,8 @@ def suspects_in(sample: FloatArray, ends: FloatArray) -> list[Suspect]:
         return [Suspect("constant", values[0], values[0], f"every row has {short(values[0])}")]
     if group := by_decimals(values) or by_factor(values) or by_zero(values):
         return [group]
+    if values[0] in NEGATIVE and values[1] >= 0.0:
+        return [Suspect("code", values[0], values[0], CODE_ASKED, FEW)]
     middle = float(np.median(present))
     mirrored = [Suspect(one.kind, -one.high, -one.low, one.suspicion) for one in far_above(-values[::-1], -middle)]
     return [*far_above(values, middle), *mirrored]
@@ -187,7 +200,7 @@ def far_above(values: FloatArray, middle: float) -> Iterator[Suspect]:
     if len(far) < TAIL + MOST_STRAY + 1 or far[TAIL + MOST_STRAY] <= 0.0:
         return
     if abs(values[-1]) in CODES and far[0] >= CODE * far[1]:
-        yield Suspect("code", values[-1], values[-1], "does it stand for a missing value?")
+        yield Suspect("code", values[-1], values[-1], CODE_ASKED, GROUP)
         return
     for count in range(MOST_STRAY, 0, -1):
         # Hill: in a tail that falls with the power alpha, the logarithms of distances exceed the last by 1 / alpha.
@@ -195,5 +208,5 @@ def far_above(values: FloatArray, middle: float) -> Iterator[Suspect]:
         exceeds = float(np.log(tail[:-1] / tail[-1]).mean())
         times = float(far[count - 1] / far[count])
         if times >= STRAY and math.log(times) >= SURPRISE * exceeds:
-            yield Suspect("stray", values[-count], values[-1], f"{times:.3g} times as far out as the next")
+            yield Suspect("stray", values[-count], values[-1], f"{times:.3g} times as far out as the next.")
             return

@@ -20,6 +20,7 @@ from goldfc.message.wire import decode, encode, naming
 from goldfc.site.audit import Audit, audit
 from goldfc.site.digests import Looked, people_in
 from goldfc.site.ledger import Earlier, Ledger, LedgerFact, change_since
+from goldfc.site.oddities import odd_values
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.privacy import Rules
 from goldfc.site.rows import checked
@@ -71,7 +72,8 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     found = audit(told, change=change, required=task.smallest, limits=limits)
     in_file = tuple((name, count, table.place_in_file(row)) for name, count, row in found.dominated)
     report = replace(found, dominated=in_file)
-    return Draft(told.summary, looked, report, policy, ledger, known, tuple(same_rows_elsewhere(earlier, site)))
+    notes = (*odd_values(table), *same_rows_elsewhere(earlier, site))
+    return Draft(told.summary, looked, report, policy, ledger, known, notes)
 
 
 def same_rows_elsewhere(earlier: Sequence[Earlier], site: str) -> Iterator[str]:

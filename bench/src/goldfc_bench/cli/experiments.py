@@ -1,6 +1,7 @@
 """The experiments."""
 
 import json
+import os
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -288,13 +289,13 @@ def stream_command(gigabytes: tuple[float, ...], scratch: Path | None, out: Path
     """Memory and time of summarising generated files that are larger than memory should be."""
     from goldfc_bench.stream import as_markdown, measure
 
-    measurements = []
+    measurements, load = [], os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     with progress_bar("files", len(gigabytes)) as bar:
         for size in gigabytes:
             with TemporaryDirectory(dir=scratch) as folder:
                 measurements.append(measure(Path(folder), 1000.0 * size))
             bar.advance(bar.task_ids[0])
-    page = as_markdown(measurements, command_line())
+    page = as_markdown(measurements, command_line(), load)
     click.echo(page)
     if out is not None:
         (out / "stream").mkdir(parents=True, exist_ok=True)

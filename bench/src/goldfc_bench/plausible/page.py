@@ -80,7 +80,7 @@ def as_markdown(rows: Sequence[Row], command: str) -> str:
             ),
             [line_of_alarms(title, [row for row in honest if row.group == group]) for group, title in GROUPS.items()],
         ),
-        sentences="\n".join(said),
+        sentences="\n".join(said) or "- none",
         moves=table(
             ("moved by standard deviations", *(f"{by:g}" for by in MOVES)),
             [("found", *(share([row.moves[f"{by:g}"] for row in struck]) for by in MOVES))],

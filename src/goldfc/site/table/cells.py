@@ -27,6 +27,7 @@ from goldfc.site.table.numerals import (
     USUAL_GAPS,
     NumberStyle,
     by_value,
+    chosen,
     distinct,
     fault_of,
     is_missing,
@@ -149,7 +150,7 @@ def person_digests(
             "in, or leave the row out.",
             "person-nameless",
         )
-    return by_value(person_digest, names.filter(pa.array(kept)), np.uint64)
+    return by_value(person_digest, chosen(names, kept), np.uint64)
 
 
 def person_digest(value: Any) -> int:
@@ -244,7 +245,7 @@ class Cells:
             found = numbers_in(values, column.name, own, style, done)
             absent = np.isnan(found)
             if absent.any():
-                absent[absent] = by_value(is_gap, values.filter(pa.array(absent)), bool)
+                absent[absent] = by_value(is_gap, chosen(values, absent), bool)
         else:
             absent = by_value(is_gap, values, bool)
             meaning = meanings(column, own)
@@ -407,7 +408,7 @@ def note_meanings(
     values: pa.Array, absent: NDArray[np.bool_], column: Column, meaning: Mapping[str, str], done: Counter[str]
 ) -> None:
     """Count values that are called otherwise than agreed."""
-    called = {str(one).strip(): meant(one, meaning) for one in distinct(values.filter(pa.array(~absent)))}
+    called = {str(one).strip(): meant(one, meaning) for one in distinct(chosen(values, ~absent))}
     for name, agreed in called.items():
         if name != agreed and (column.kind == "boolean" or agreed in column.categories):
             same = by_value(partial(is_called, name=name), values, bool)
@@ -418,7 +419,7 @@ def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done
     """Count values that mean here that there is none, where that is not usual."""
     if not absent.any():
         return
-    for one in distinct(values.filter(pa.array(absent))):
+    for one in distinct(chosen(values, absent)):
         if bare(one) not in USUAL_GAPS:
             same = by_value(partial(is_called, name=str(one).strip()), values, bool)
             done[f"Column {column.name!r}: {str(one).strip().removesuffix('.0')!r} is read as a missing value"] += int(
@@ -444,5 +445,5 @@ def yes_or_no(value: Any) -> float:
 
 def shown_value(value: Any) -> str:
     """A value in a sentence, not too long."""
-    text = repr(value)
+    text = repr(str(value) if isinstance(value, date) else value)
     return text if len(text) <= 40 else f"{text[:37]}..."

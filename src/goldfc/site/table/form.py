@@ -28,6 +28,7 @@ from pydantic import Field, model_validator
 
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import Column, Number, Strict, read_settings
+from goldfc.message.units import to_unit
 
 FORM = "site.toml"
 MOST_BYTES = 2**18
@@ -90,7 +91,7 @@ class Form(Strict):
         """As its file."""
         said = as_said(self)
         tables = {name: said.pop(name) for name in ("rename",) if name in said}
-        tables |= {f"columns.{quoted(name)}": own for name, own in said.pop("columns", {}).items()}
+        tables |= {f"columns.{key_text(name)}": own for name, own in said.pop("columns", {}).items()}
         lines = [*toml_lines(said)]
         for name, own in tables.items():
             lines += ["", f"[{name}]", *toml_lines(own)]
@@ -123,7 +124,12 @@ def toml_lines(table: Mapping[str, Any]) -> Iterator[str]:
     for name, value in table.items():
         inside = ", ".join(toml_lines(value)) if isinstance(value, dict) else ""
         shown = f"{{ {inside} }}" if inside else json.dumps(value, ensure_ascii=False)
-        yield f"{name if re.fullmatch('[A-Za-z0-9_-]+', name) else quoted(name)} = {shown}"
+        yield f"{key_text(name)} = {shown}"
+
+
+def key_text(name: str) -> str:
+    """A name as a key of TOML."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else quoted(name)
 
 
 def quoted(text: str) -> str:
@@ -160,7 +166,8 @@ def called(there: Sequence[str], wanted: Sequence[str], form: Form) -> dict[str,
     """Of all agreed names that the file has, in whatever look, what it calls them."""
     if unknown := [name for name in form.rename if name not in there]:
         raise BadRows(
-            f"{FORM} renames {unknown[0]!r}, but the file has {', '.join(map(repr, there))}.", "rename-unknown"
+            f"{unknown[0]!r} is to be renamed ({FORM}), but the file has {', '.join(map(repr, there))}.",
+            "rename-unknown",
         )
     found = {agreed: name for name, agreed in form.rename.items()}
     if len(found) < len(form.rename):
@@ -180,7 +187,8 @@ def check_form(form: Form, columns: Sequence[Column]) -> None:
     for name, own in form.columns.items():
         if name not in known:
             raise BadSettings(
-                f"{FORM} has the column {name!r}, but it was not agreed on; there are {', '.join(map(repr, known))}.",
+                f"It is said how column {name!r} is written ({FORM}), but agreed on were "
+                f"{', '.join(map(repr, known))}.",
                 "form-column-unknown",
             )
         wrong = sorted(set(own.aliases.values()) - set(known[name].categories))
@@ -200,14 +208,19 @@ def unit_faults(columns: Sequence[Column], called: Mapping[str, str], form: Form
         converted = {"factor", "offset"} & own.model_fields_set
         differs = unit and column.unit and look_of_header(unit) != look_of_header(column.unit)
         if header != column.name and differs and not converted:
+            known = to_unit(column.name, unit, column.unit)
+            fits = (
+                known and f" ({known.factor:.6g}{f', and then {known.offset:+.6g}' if known.offset else ''} would fit)"
+            )
             yield (
                 f"The file has {header!r}, but column {column.name!r} was agreed on in {column.unit!r}; convert it, or "
-                f"say in {FORM} by which factor it is to be multiplied"
+                f"say in {FORM} by which factor it is to be multiplied{fits or ''}"
             )
 
 
 def rename_notes(names: Mapping[str, str], form: Form) -> Iterator[str]:
     """Which columns are called otherwise in the file."""
-    for name, own in names.items():
-        if name != own:
-            yield f"Column {own!r} of the file is {name!r}{f' ({FORM})' if own in form.rename else ''}."
+    others = {own: name for name, own in names.items() if name != own}
+    if others:
+        told = (f"{own!r} as {name!r}{f' ({FORM})' if own in form.rename else ''}" for own, name in others.items())
+        yield f"Columns are read under other names: {', '.join(told)}."

@@ -76,7 +76,8 @@ class Seen:
         for what, count in self.done.items():
             yield f"{what}: {count:,} {'value' if count == 1 else 'values'}."
         if self.gaps and drop:
-            yield f"{self.gaps} rows with missing values are left out."
+            what = "row with a missing value is" if self.gaps == 1 else "rows with missing values are"
+            yield f"{self.gaps:,} {what} left out."
         features = [name for column in self.columns for name in column.feature_names]
         for name, low, high in zip(features, self.low, self.high, strict=True):
             if low == high:

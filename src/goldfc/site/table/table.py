@@ -68,6 +68,7 @@ class Table:
     faults: Faults = field(default_factory=Faults)  # what cannot be used
     reasons: tuple[str, ...] = ()  # by their numbers, from 1 on
     left_out_rows: int = 0
+    columns: tuple[Column, ...] = ()  # of the agreed ones, those that the file has
 
     @property
     def people(self) -> IntArray | None:
@@ -221,6 +222,7 @@ def read_table(
         faults,
         faults.reasons,
         seen.left_out,
+        rules.columns,
     )
 
 

@@ -117,6 +117,7 @@ class Status(Paper):
     missing: Names = ()  # sites that are listed, and whose summary is not in
     left_out: Reasons = Field(default_factory=dict)
     odd: Names = ()  # which columns look odd at whom
+    model: str = ""  # its fingerprint, once there is one
     labelled: Names = ()
     unlabelled: Reasons = Field(default_factory=dict)
     trouble: Trouble | None = None

@@ -115,7 +115,8 @@ class Nodes:
         """The model goes to all whose summaries are in it, who label their rows."""
         letters = letters_of(model, self.agreement, self.key)
         self.keeper.deliver(model, letters)
-        self.say(state="labelling", unlabelled=dict.fromkeys(model.sites, "it has not answered in time"))
+        waiting = dict.fromkeys(model.sites, "it has not answered in time")
+        self.say(state="labelling", model=model.fingerprint, unlabelled=waiting)
         owners = {self._nodes[site]: site for site in model.sites}
         questions = {node: packed(model=letters[site]) for node, site in owners.items()}
         for node, reply in self.exchange.ask(LABEL, questions):
