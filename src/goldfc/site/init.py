@@ -29,10 +29,10 @@ from goldfc.site.table.numerals import (
     MISSING,
     NumberStyle,
     by_value,
-    chosen,
     distinct,
     fault_of,
     is_text,
+    marked,
     style_of,
 )
 from goldfc.site.table.readers import blocks_in, column_names
@@ -86,13 +86,13 @@ class Look:
             values = pa.array(by_value(lambda value: meant(value, meaning), values, object), pa.string())
         unread = np.isnan(numbers)
         if unread.any():
-            unread[unread] = ~by_value(lambda one: is_gap(one, codes), chosen(values, unread), bool)
+            unread[unread] = ~by_value(lambda one: is_gap(one, codes), marked(values, unread), bool)
         there = unread | ~np.isnan(numbers)
         self.rows, self.gaps = self.rows + len(values), self.gaps + int((~there).sum())
         self.numbers += int(np.isfinite(numbers).sum())
         self.numberings[-1].add(numbers[there])
-        self.note_texts(chosen(values, there))
-        self.note_bad(chosen(values, unread))
+        self.note_texts(marked(values, there))
+        self.note_bad(marked(values, unread))
         finite = numbers[np.isfinite(numbers)]
         self.low = np.sort(np.concatenate([self.low, finite]))[: self.smallest]
         self.high = np.sort(np.concatenate([self.high, finite]))[-self.smallest :]

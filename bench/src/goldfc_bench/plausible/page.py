@@ -33,6 +33,9 @@ alarm.
 Everybody is honest. Of the federations above before their fault, the paper's ten splits in the units in which they were
 measured, and one draw of each family of generated data with less than a hundred columns.
 
+These figures are not of data that nobody had seen: the rule for constants that are told in steps was made after an
+alarm on the split YE, one of ten.
+
 {alarms}
 
 {sentences}

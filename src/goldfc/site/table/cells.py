@@ -27,11 +27,11 @@ from goldfc.site.table.numerals import (
     USUAL_GAPS,
     NumberStyle,
     by_value,
-    chosen,
     distinct,
     fault_of,
     is_missing,
     is_text,
+    marked,
     to_number,
     to_numbers,
 )
@@ -150,7 +150,7 @@ def person_digests(
             "in, or leave the row out.",
             "person-nameless",
         )
-    return by_value(person_digest, chosen(names, kept), np.uint64)
+    return by_value(person_digest, marked(names, kept), np.uint64)
 
 
 def person_digest(value: Any) -> int:
@@ -245,7 +245,7 @@ class Cells:
             found = numbers_in(values, column.name, own, style, done)
             absent = np.isnan(found)
             if absent.any():
-                absent[absent] = by_value(is_gap, chosen(values, absent), bool)
+                absent[absent] = by_value(is_gap, marked(values, absent), bool)
         else:
             absent = by_value(is_gap, values, bool)
             meaning = meanings(column, own)
@@ -347,8 +347,8 @@ def numbers_in(values: pa.Array, name: str, own: ColumnForm, style: NumberStyle,
             np.where(np.isin(found, [to_number(code) for code in own.missing]), np.nan, found) if own.missing else found
         )
         if style != PLAIN and is_text(values):
-            marked = pc.match_substring_regex(values, r"\d[^\deE]+\d")
-            done[f"Numbers are written with {style.words}"] += int(pc.sum(marked).as_py() or 0)
+            grouped = pc.match_substring_regex(values, r"\d[^\deE]+\d")
+            done[f"Numbers are written with {style.words}"] += int(pc.sum(grouped).as_py() or 0)
     if own.factor != 1.0:
         found = found * own.factor
         done[f"Column {name!r}: multiplied by {own.factor:g} ({FORM})"] += int(np.isfinite(found).sum())
@@ -408,7 +408,7 @@ def note_meanings(
     values: pa.Array, absent: NDArray[np.bool_], column: Column, meaning: Mapping[str, str], done: Counter[str]
 ) -> None:
     """Count values that are called otherwise than agreed."""
-    called = {str(one).strip(): meant(one, meaning) for one in distinct(chosen(values, ~absent))}
+    called = {str(one).strip(): meant(one, meaning) for one in distinct(marked(values, ~absent))}
     for name, agreed in called.items():
         if name != agreed and (column.kind == "boolean" or agreed in column.categories):
             same = by_value(partial(is_called, name=name), values, bool)
@@ -419,7 +419,7 @@ def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done
     """Count values that mean here that there is none, where that is not usual."""
     if not absent.any():
         return
-    for one in distinct(chosen(values, absent)):
+    for one in distinct(marked(values, absent)):
         if bare(one) not in USUAL_GAPS:
             same = by_value(partial(is_called, name=str(one).strip()), values, bool)
             done[f"Column {column.name!r}: {str(one).strip().removesuffix('.0')!r} is read as a missing value"] += int(

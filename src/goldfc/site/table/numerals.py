@@ -150,7 +150,7 @@ def in_numpy(numbers: pa.Array) -> NDArray[Any]:
     return np.frombuffer(buffer, kind)[numbers.offset :][: len(numbers)] if len(numbers) else np.empty(0, kind)
 
 
-def chosen(values: pa.Array, which: NDArray[np.bool_]) -> pa.Array:
+def marked(values: pa.Array, which: NDArray[np.bool_]) -> pa.Array:
     """The values that are marked. To make Arrow's mask of NumPy's in Arrow's own way would load pandas."""
     bits = pa.py_buffer(np.packbits(which, bitorder="little"))
     return values.filter(pa.Array.from_buffers(pa.bool_(), len(which), [None, bits]))
