@@ -43,6 +43,7 @@ class Policy(Strict):
     most_tpr: Share = MOST_FOUND
     privacy: Literal["private"] | None = None  # whatever was agreed on, this site's messages are private
     most_eps: Eps = 2.0  # of a message; where more was agreed on, this is what is sent
+    most_delta: Annotated[float, Field(ge=1e-12, le=1e-3, strict=False)] = 1e-5
     most_eps_a_year: Eps = 8.0  # of all private messages of a year together
     accept: Annotated[tuple[str, ...], Field(strict=False)] = ()
     least_seconds: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=False)] = 60.0
@@ -124,7 +125,9 @@ class Policy(Strict):
                 "policy-range",
             )
         agreed = Private.agreed(vars(agreement))
-        return agreed.model_copy(update={"eps": min(agreed.eps, self.most_eps)})
+        return agreed.model_copy(
+            update={"eps": min(agreed.eps, self.most_eps), "delta": min(agreed.delta, self.most_delta)}
+        )
 
     def limits(self, smallest: int) -> Limits:
         """What the audit goes by, where no micro-cluster may have fewer rows than `smallest`."""
