@@ -21,6 +21,8 @@ LIVE = (
     ("transport/flower/test_faults.py",),
     ("transport/flower/test_processes.py", "flower/test_simulation.py", "bench/test_rivals.py", "tests/test_ray.py"),
 )
+# Tests of each of these share what takes longest.
+TOGETHER = ("cli/test_kill.py", "test_files.py::test_messages_models_and_labels_are_the_same_on_windows")
 # What takes longest begins first, so that no worker is left with it in the end.
 LONG = (*LIVE[0], *LIVE[1], "cli/test_kill.py", "tests/test_docs.py", "cli/test_cli.py", "bench/test_paper.py")
 
@@ -36,14 +38,13 @@ def place_among(files: Sequence[str], nodeid: str) -> int:
 
 
 class LiveOnesInTurn(LoadScopeScheduling):  # type: ignore[misc] # it has no types
-    """Every test goes to the next worker that is free, but the live ones of one line all go to the same.
+    """Every test goes to the next worker that is free, but the live ones of one line, and some others, to the same.
 
     The mark `xdist_group` is meant for this, and does nothing with pytest 9.2 (pytest-xdist, issue 1386).
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        line = next((line for line in LIVE if place_among(line, nodeid) < len(line)), None)
-        return nodeid if line is None else line[0]
+        return next((line[0] for line in (*LIVE, *zip(TOGETHER)) if place_among(line, nodeid) < len(line)), nodeid)
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
