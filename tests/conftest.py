@@ -22,7 +22,13 @@ LIVE = (
     ("transport/flower/test_processes.py", "flower/test_simulation.py", "bench/test_rivals.py", "tests/test_ray.py"),
 )
 # Tests of each of these share what takes longest.
-TOGETHER = ("cli/test_kill.py", "test_files.py::test_messages_models_and_labels_are_the_same_on_windows")
+TOGETHER = (
+    "cli/test_kill.py",
+    "demo/test_demo.py",
+    "report/test_model_page.py",
+    "tests/test_parallel.py",
+    "test_files.py::test_messages_models_and_labels_are_the_same_on_windows",
+)
 # What takes longest begins first, so that no worker is left with it in the end.
 LONG = (*LIVE[0], *LIVE[1], "cli/test_kill.py", "tests/test_docs.py", "cli/test_cli.py", "bench/test_paper.py")
 
