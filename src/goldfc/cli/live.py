@@ -27,8 +27,8 @@ MOST_SECONDS_PER_COMMAND = 60.0
 MOST_SECONDS_TO_END = 20.0
 MOST_FAILURES = 3
 LOOK, ASK_FLOWER = 0.2, 5.0
-# Flower's program takes seconds to start, so it is asked so seldom that nine tenths of the time are left to the round.
-SELDOM = 9.0
+# Flower's program takes seconds to start, so it is asked so seldom that four fifths of the time are left to the round.
+SELDOM = 4.0
 SIMULATION_LOG = "simulation.log"
 TABLES = {".csv", ".tsv", ".tab", ".parquet"}
 APP = """[build-system]
