@@ -14,11 +14,12 @@ import pytest
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
 from goldfc.agreement import Agreement
+from goldfc.site.audit import WARNINGS
 from goldfc.transport.flower.job import Status
 from goldfc.transport.flower.kit import write_kit
 from goldfc.transport.flower.records import SENTENCES
 from needs import has_splits
-from sites import Keys, write_agreement
+from sites import Keys, write_agreement, write_policy
 from transport.flower.by_file import by_file
 from transport.flower.loopback import CONNECTION, GOLDFC, Loopback, has_namespaces, running, until, write_site
 from transport.flower.paper import EIGHT, agreement_of, write_tables
@@ -28,7 +29,7 @@ HONEST = EIGHT
 SITES = (*HONEST, "clones", "broken")
 # Another node of the first site.
 TWIN = "twin"
-CLUSTERS = 8
+CLUSTERS = 8 if has_splits else 3
 # What the command said, and the folder of the result.
 Finished = tuple["subprocess.CompletedProcess[str]", Path]
 
@@ -55,6 +56,8 @@ class Federation:
             data = folder / site / "data.csv"
             if not data.exists():
                 write_site(folder / site, number, what)
+            if site in HONEST:
+                write_policy(folder / site, f"accept = {list(WARNINGS)}")
             self.keys.sites[site].write(data.with_name("site.key"))
         names, width = ",".join(column.name for column in what.columns), len(what.columns)
         (folder / "clones" / "data.csv").write_text(f"{names}\n" + 60 * f"30.5{',110.25' * (width - 1)}\n")
