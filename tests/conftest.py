@@ -30,7 +30,16 @@ TOGETHER = (
     "test_files.py::test_messages_models_and_labels_are_the_same_on_windows",
 )
 # What takes longest begins first, so that no worker is left with it in the end.
-LONG = (*LIVE[0], *LIVE[1], "cli/test_kill.py", "tests/test_docs.py", "cli/test_cli.py", "bench/test_paper.py")
+LONG = (
+    *LIVE[0],
+    *LIVE[1],
+    "cli/test_kill.py",
+    "tests/test_docs.py",
+    "cli/test_cli.py",
+    "bench/test_paper.py",
+    *TOGETHER[1:],
+    "bench/test_trust.py",
+)
 
 
 # The data of the experiments may lie beside the checkout; before any test asks where they are.
@@ -55,7 +64,8 @@ class LiveOnesInTurn(LoadScopeScheduling):  # type: ignore[misc] # it has no typ
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LiveOnesInTurn:
-    """Who runs what."""
+    """Who runs what; in the order below, not by how many tests belong together."""
+    config.option.loadscopereorder = False
     return LiveOnesInTurn(config, log)
 
 
