@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,34 @@ from threadpoolctl import threadpool_limits
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from attacks import ANEW, remembering
+from goldfc.site.membership import Guess
+
 # They start many processes each: those of one line run one after the other, on one of the workers. The first ones
 # mostly wait, for a deadline that somebody silent does not keep; the others mostly compute.
 LIVE = (
-    ("transport/flower/test_faults.py", "tests/test_ray.py"),
-    ("transport/flower/test_processes.py", "transport/flower/test_paper_splits.py", "bench/test_rivals.py"),
+    ("transport/flower/test_faults.py",),
+    ("transport/flower/test_processes.py", "flower/test_simulation.py", "bench/test_rivals.py", "tests/test_ray.py"),
+)
+# Tests of each of these share what takes longest.
+TOGETHER = (
+    "cli/test_kill.py",
+    "demo/test_demo.py",
+    "report/test_model_page.py",
+    "tests/test_parallel.py",
+    "test_files.py::test_messages_models_and_labels_are_the_same_on_windows",
 )
 # What takes longest begins first, so that no worker is left with it in the end.
-LONG = (*LIVE[0], *LIVE[1], "cli/test_kill.py", "tests/test_docs.py", "cli/test_cli.py", "bench/test_paper.py")
+LONG = (
+    *LIVE[0],
+    *LIVE[1],
+    "cli/test_kill.py",
+    "tests/test_docs.py",
+    "cli/test_cli.py",
+    "bench/test_paper.py",
+    *TOGETHER[1:],
+    "bench/test_trust.py",
+)
 
 
 # The data of the experiments may lie beside the checkout; before any test asks where they are.
@@ -32,19 +53,19 @@ def place_among(files: Sequence[str], nodeid: str) -> int:
 
 
 class LiveOnesInTurn(LoadScopeScheduling):  # type: ignore[misc] # it has no types
-    """Every test goes to the next worker that is free, but the live ones of one line all go to the same.
+    """Every test goes to the next worker that is free, but the live ones of one line, and some others, to the same.
 
     The mark `xdist_group` is meant for this, and does nothing with pytest 9.2 (pytest-xdist, issue 1386).
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        line = next((line for line in LIVE if place_among(line, nodeid) < len(line)), None)
-        return nodeid if line is None else line[0]
+        return next((line[0] for line in (*LIVE, *zip(TOGETHER)) if place_among(line, nodeid) < len(line)), nodeid)
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LiveOnesInTurn:
-    """Who runs what."""
+    """Who runs what; in the order below, not by how many tests belong together."""
+    config.option.loadscopereorder = False
     return LiveOnesInTurn(config, log)
 
 
@@ -58,6 +79,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def one_thread() -> Iterator[None]:
     with threadpool_limits(limits=1):
         yield
+
+
+@pytest.fixture(scope="session")
+def attacks(tmp_path_factory: pytest.TempPathFactory) -> "partial[Guess | None]":
+    """The attack that looks into a folder first, which is that of all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    return remembering((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "attacks")
+
+
+@pytest.fixture(autouse=True)
+def each_attack_once(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, attacks: "partial[Guess | None]"
+) -> None:
+    """What an attack finds is not found again, but in those tests that ask for it."""
+    if place_among(ANEW, request.node.nodeid) == len(ANEW):
+        monkeypatch.setattr("goldfc.site.summarize.membership_of", attacks)
 
 
 @pytest.fixture(autouse=True)

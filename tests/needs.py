@@ -8,6 +8,5 @@ needs_data = pytest.mark.skipif(
     not (data_folder() / "full").is_dir(),
     reason="the ten sets are not here: `goldfc-bench data fetch`, or set GOLDFC_DATA",
 )
-needs_splits = pytest.mark.skipif(
-    not (data_folder() / "splits").is_dir(), reason="the paper's splits are not here: set GOLDFC_DATA"
-)
+has_splits = (data_folder() / "splits").is_dir()
+needs_splits = pytest.mark.skipif(not has_splits, reason="the paper's splits are not here: set GOLDFC_DATA")

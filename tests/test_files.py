@@ -516,7 +516,7 @@ def test_one_module_knows_the_platform() -> None:
 # --- the whole walk ---
 
 WALK = """
-import json, sys
+import json, os, sys
 import click, cryptography.fernet, joblib, numba, numpy, pydantic, pytest, rich.progress, safetensors.numpy
 import scipy.sparse.csgraph, sklearn.cluster, sklearn.metrics, sklearn.mixture, threadpoolctl
 import windows
@@ -527,22 +527,31 @@ if sys.argv[1] == "on Windows":
     assert goldfc.files.me() is None
 from goldfc.cli import main
 from goldfc.site.table import table
-table.LARGEST_IN_MEMORY = int(sys.argv[2])
-for command in json.loads(sys.argv[3]):
-    code = main(command, standalone_mode=False)
-    assert not code, command
+for folder, largest in json.loads(sys.argv[2]).items():
+    os.chdir(folder)
+    table.LARGEST_IN_MEMORY = largest
+    for command in json.loads(sys.argv[3]):
+        code = main(command, standalone_mode=False)
+        assert not code, command
 """
 SITES = ("east", "north", "west")
+# Rows that are kept in memory.
+MOST = {"in memory": 10**9, "on the disk": 10}
+Made = dict[str, bytes | list[str]]
 
 
-def walk(folder: Path, where: str, largest: int) -> dict[str, bytes | list[str]]:
-    """All that is there after three sites and a server did their work."""
-    write_agreement(tmp := folder, agreement())
+def walk(folder: Path, where: str) -> dict[str, Made]:
+    """All that is there after three sites and a server did their work; both ways in one process, which loads slowly."""
+    for way in MOST:
+        (folder / way).mkdir(parents=True)
+        write_agreement(folder / way, agreement())
+        for number, site in enumerate(SITES):
+            (folder / way / site).mkdir()
+            lines = [f"{age!r},{pressure!r}" for age, pressure in rows_of(number).clip(0.0).tolist()]
+            table = "\n".join(["age,pressure", *lines]) + "\n"
+            (folder / way / site / "data.csv").write_text(table, encoding="utf-8")
     commands = []
-    for number, site in enumerate(SITES):
-        (tmp / site).mkdir(parents=True)
-        lines = [f"{age!r},{pressure!r}" for age, pressure in rows_of(number).clip(0.0).tolist()]
-        (tmp / site / "data.csv").write_text("\n".join(["age,pressure", *lines]) + "\n", encoding="utf-8")
+    for site in SITES:
         data, sent = f"{site}/data.csv", f"{site}.summary"
         twice = ["summarize", data, "--federation", "federation.toml", "--site", site, "-o", sent]
         commands += [twice, twice]
@@ -551,20 +560,33 @@ def walk(folder: Path, where: str, largest: int) -> dict[str, bytes | list[str]]
         label = ["label", f"{site}/data.csv", "--model", "the.model", "--federation", "federation.toml", "--site", site]
         commands += [[*label, "-o", f"{site}.labels.csv"]] * 2
     commands += [["forget", "east/data.csv", "--yes"]]
-    command = [sys.executable, "-c", WALK, where, str(largest), json.dumps(commands)]
+    most = {str(folder / way): most for way, most in MOST.items()}
+    command = [sys.executable, "-c", WALK, where, json.dumps(most), json.dumps(commands)]
     paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths, "HOME": str(folder)}
     subprocess.run(command, cwd=folder, env=environment, check=True, timeout=300, stdout=subprocess.DEVNULL)  # noqa: S603
+    return {way: made_in(folder / way) for way in MOST}
+
+
+def made_in(folder: Path) -> Made:
+    """All that the commands have left behind."""
     made = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
     kept = {f"{site} keeps": names_in(folder / site / ".goldfc") for site in SITES}
     return {**made, **kept, "east": names_in(folder / "east")}
 
 
-@pytest.mark.parametrize("largest", [10**9, 10], ids=["in memory", "on the disk"])
-def test_messages_models_and_labels_are_the_same_on_windows(tmp_path: Path, largest: int) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "there").mkdir()
-    here, there = walk(tmp_path / "here", "here", largest), walk(tmp_path / "there", "on Windows", largest)
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Made], dict[str, Made]]:
+    """Here, and on Windows."""
+    folder = tmp_path_factory.mktemp("walk")
+    return walk(folder / "here", "here"), walk(folder / "there", "on Windows")
+
+
+@pytest.mark.parametrize("way", MOST)
+def test_messages_models_and_labels_are_the_same_on_windows(
+    walked: tuple[dict[str, Made], dict[str, Made]], way: str
+) -> None:
+    here, there = (made[way] for made in walked)
     assert here == there
     assert {"east.summary", "the.model", "east.labels.csv"} <= here.keys()
     assert here["east keeps"] == [".lock", "federations.json", "ledger.jsonl", "secret"]

@@ -1,11 +1,14 @@
 """joblib's Ray backend, on a cluster of one machine that the test starts: the same results."""
 
+import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, _parallel_backends, delayed, parallel_config
+from joblib.pool import MemmappingPool
 from sklearn.base import clone
 
 from goldfc import GOLD, OneShotClustering
@@ -28,8 +31,24 @@ def cluster() -> Iterator[None]:
             patch.setenv(*setting)
         ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
     register_ray()  # type: ignore[no-untyped-call]
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        keep_workers(patch)
+        yield
     ray.shutdown()
+
+
+def keep_workers(patch: pytest.MonkeyPatch) -> None:
+    """Those of one call of joblib are those of the next: to load everything takes longer than their work."""
+    pool_of = cache(MemmappingPool)
+    patch.setattr(_parallel_backends, "MemmappingPool", lambda n_jobs, **_: pool_of(n_jobs))
+    for name in ("close", "terminate"):
+        patch.setattr(MemmappingPool, name, lambda _: None)
+
+
+def test_work_is_done_on_the_cluster() -> None:
+    with parallel_config("ray"):
+        found = set(Parallel(n_jobs=2)(delayed(os.getpid)() for _ in range(8)))
+    assert found.isdisjoint({os.getpid()})
 
 
 def test_sites_on_a_cluster_give_the_same_labels() -> None:

@@ -29,7 +29,7 @@ def test_data_list_shows_all_ten_sets() -> None:
 
 
 def test_refusals_are_one_sentence_and_a_failing_exit_code() -> None:
-    code, output = run("paper", "--dataset", "XX")
+    code, output = run("paper", "--dataset", "XX", "--jobs", "1")
     assert code == 1
     assert output.startswith("goldfc-bench: ")
     assert "Traceback" not in output

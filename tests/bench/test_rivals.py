@@ -26,6 +26,7 @@ from transport.flower.fake import FakeGrid, Node
 from transport.flower.loopback import RAY
 
 SEED, CLUSTERS = 3, 3
+NAMES = ("k-Fed", "FFCM-avg1")
 
 
 def node_of(folder: Path, name: str) -> Node:
@@ -50,7 +51,7 @@ def assert_as_in_one_process(name: str, centroids: Path, labels: Callable[[str],
         np.testing.assert_array_equal(np.load(labels(one.name)), one.labels)
 
 
-@pytest.mark.parametrize("name", ["k-Fed", "FFCM-avg1"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_method_ends_as_in_one_process(name: str, tmp_path: Path) -> None:
     rows = rows_by_site()
     for site, part in rows.items():
@@ -60,15 +61,36 @@ def test_a_method_ends_as_in_one_process(name: str, tmp_path: Path) -> None:
     assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda site: tmp_path / f"{site}-labels.npy")
 
 
-@pytest.mark.parametrize("name", ["k-Fed", "FFCM-avg1"])
-def test_and_on_flowers_own_engine(name: str, tmp_path: Path) -> None:
-    for site, part in rows_by_site().items():
-        np.save(tmp_path / f"rows-{site}.npy", part)
-    command = [sys.executable, "-m", "goldfc_bench.flower.rivals", str(tmp_path), name, str(CLUSTERS), str(SEED)]
+# One run after the other, since it takes longest to load everything.
+SIMULATE = """
+import runpy, sys
+_, folder, clusters, seed, *names = sys.argv
+for name in names:
+    sys.argv[1:] = [f"{folder}/{name}", name, clusters, seed]
+    runpy.run_module("goldfc_bench.flower.rivals", run_name="__main__")
+"""
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of results for each of the methods, which were run on Flower's own engine."""
+    folder = tmp_path_factory.mktemp("engine")
+    for name in NAMES:
+        (folder / name).mkdir()
+        for site, part in rows_by_site().items():
+            np.save(folder / name / f"rows-{site}.npy", part)
+    command = [sys.executable, "-c", SIMULATE, str(folder), str(CLUSTERS), str(SEED), *NAMES]
     env = {**os.environ, **QUIET, **RAY}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603
     assert done.returncode == 0, done.stdout + done.stderr
-    assert_as_in_one_process(name, tmp_path / "centroids.npy", lambda site: tmp_path / f"labels-{site}.npy")
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_and_on_flowers_own_engine(name: str, simulated: Path) -> None:
+    assert_as_in_one_process(
+        name, simulated / name / "centroids.npy", lambda site: simulated / name / f"labels-{site}.npy"
+    )
 
 
 def test_any_message_survives_the_way() -> None:

@@ -23,6 +23,7 @@ KILLS_OF_COLLECT, KILLS_OF_FUSE = 20, 10
 # Has loaded everything, which takes longest, and becomes a process for every command.
 STARTER = """
 import json, os, sys
+import sklearn.cluster, sklearn.utils.extmath
 import goldfc.cli.server, goldfc.report.model_page, goldfc.server.folder, goldfc.server.influence
 from goldfc.cli import main
 for line in sys.stdin:
@@ -145,11 +146,15 @@ def test_fuse_killed_at_ten_moments_leaves_the_whole_model_or_none(
     inbox = filled(tmp_path / "f", sent) / "inbox"
     files, model = sorted(map(str, inbox.iterdir())), tmp_path / "f" / "global.model"
     chance, kills, tries = random.Random(1), 0, 0  # noqa: S311 (a moment, no secret)
+    begin = time.monotonic()
+    assert start("fuse", *files, "-k", "3", "-o", str(model)).await_end() == 0
+    seconds = time.monotonic() - begin
+    model.unlink()
     while kills < KILLS_OF_FUSE:
         tries += 1
         assert tries < 6 * KILLS_OF_FUSE
         process = start("fuse", *files, "-k", "3", "-o", str(model))
-        time.sleep(chance.uniform(0.0, 1.5))
+        time.sleep(chance.uniform(0.0, seconds))
         process.kill()
         kills += process.await_end() == -9
         assert not model.exists() or model.read_bytes() == calm

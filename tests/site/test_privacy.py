@@ -1,5 +1,7 @@
 """The privacy level `suppressed`, and the audit."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
@@ -19,7 +21,7 @@ from goldfc.message.levels import with_fewest
 from goldfc.message.summary import is_covariance
 from goldfc.message.task import Task
 from goldfc.server.one_shot import fusion_of
-from goldfc.site.audit import USUAL, WARNINGS, Audit, Change, Finding, Limits, audit
+from goldfc.site.audit import USUAL, WARNINGS, Again, Audit, Change, Finding, Limits, audit, membership_of
 from goldfc.site.membership import Guess
 from goldfc.site.privacy import (
     Allowed,
@@ -51,6 +53,33 @@ def with_loners(seed: int, n_features: int = 3) -> FloatArray:
     return np.vstack([crowds, rng.normal(size=(20, n_features)) * 60.0])
 
 
+@contextmanager
+def attack_as(finding: Callable[..., Guess | None]) -> Iterator[None]:
+    """Another attack in place of ours."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("goldfc.site.summarize.membership_of", finding)
+        yield
+
+
+def drawn(seed: int) -> Callable[..., Guess | None]:
+    """What an attack finds is drawn, since what is told must be right on every rung of the ladder.
+
+    Now and then it is made, which takes much longer than all the rest.
+    """
+    rng = np.random.default_rng(seed)
+
+    def found(rows: Rows, again: Again, expected: float | None = None) -> Guess | None:
+        made = rng.random() < 0.1
+        return membership_of(rows, again, expected) if made else Guess(float(rng.choice([0.5, 1.0])), 0.0)
+
+    return found
+
+
+def nothing(*_: object) -> Guess:
+    """No attack succeeds, so that as much is told as people allow."""
+    return Guess(0.5, 0.0)
+
+
 def is_a_row(centroids: FloatArray, rows: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """By looking at all pairs: the same up to rounding."""
     return np.array([np.isclose(rows, centroid, rtol=1e-12, atol=1e-12).all(axis=1).any() for centroid in centroids])
@@ -66,7 +95,8 @@ def test_no_centroid_is_a_row_and_no_micro_cluster_is_small(seed: int, n_feature
     rows = with_loners(seed, n_features)
     # Also where a site is asked for more micro-clusters than it can make of so many rows.
     for way in (WAY, OneShot(Task(most=1000, rows_each=1, level=with_fewest(5)))):
-        summary, labels = summarize(rows, "a", way.task)
+        with attack_as(drawn(seed)):
+            summary, labels = summarize(rows, "a", way.task)
         assert not is_a_row(summary.centroids, rows).any()
         assert np.bincount(labels).min() >= 5
         if summary.mass is not None:
@@ -183,7 +213,8 @@ def is_multiple(values: FloatArray, steps: FloatArray) -> bool:
 def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_features: int, units: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.uniform(-units, units, n_features) + rng.normal()
-    told = tell(checked(rows, "a"), "a", WAY.task)
+    with attack_as(drawn(seed)):
+        told = tell(checked(rows, "a"), "a", WAY.task)
     summary, labels, coarseness = told.summary, told.found.labels, told.allowed.coarseness
     steps = grid_by_hand(rows, labels, coarseness=coarseness)
     assert is_multiple(summary.centroids, steps)
@@ -209,9 +240,11 @@ def test_one_row_more_or_less_moves_a_mean_by_less_than_about_its_step(seed: int
     usual = np.abs(rows - rows.mean(axis=0)) <= 2.0 * rows.std(axis=0)
     usual[:, 2] = True
     assert (moved <= np.where(usual, step * n_rows / (n_rows - 1), np.inf)).all()
-    summary, _ = summarize(rows[:, :1], "a", Task(level=with_fewest(5), most=1)) if n_rows >= 10 else (None, None)
-    if summary is not None:
-        less, _ = summarize(rows[1:, :1], "a", Task(level=with_fewest(5), most=1)) if n_rows >= 11 else (summary, None)
+    if n_rows >= 11:
+        with attack_as(nothing):
+            summary, less = (
+                summarize(some[:, :1], "a", Task(level=with_fewest(5), most=1))[0] for some in (rows, rows[1:])
+            )
         if usual[0, 0]:
             assert abs(summary.centroids - less.centroids).max() <= 2.3 * step[0]
 
@@ -380,7 +413,8 @@ def test_every_micro_cluster_has_enough_different_people(seed: int, n_people: in
     rows = (rng.normal(size=(n_people, 2)) * 3.0)[people] + moves * rng.normal(size=(len(people), 2))
     if len(np.unique(people)) < 30:
         return
-    told = tell(checked(rows, "a", people), "a", WAY.task)
+    with attack_as(drawn(seed)):
+        told = tell(checked(rows, "a", people), "a", WAY.task)
     summary, labels = told.summary, told.found.labels
     for number in range(len(summary.centroids)):
         assert len(np.unique(people[labels == number])) >= summary.level.fewest >= 5
@@ -417,7 +451,8 @@ SENSITIVE = Terms(columns=(Column(name="x"), Column(name="y"), Column(name="ill"
 def test_a_sensitive_yes_or_no_is_never_told_as_all_or_none(seed: int, n_rows: int, yes: float) -> None:
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.normal(size=(n_rows, 2)), rng.random(n_rows) < yes])
-    summary, _ = summarize(rows, "a", WAY.task, terms=SENSITIVE)
+    with attack_as(drawn(seed)):
+        summary, _ = summarize(rows, "a", WAY.task, terms=SENSITIVE)
     told = summary.centroids[:, 2]
     assert ((told > 0.0) & (told < 1.0)).all()
     if summary.moments is not None:
@@ -473,7 +508,8 @@ def test_means_stay_inside_their_ranges_and_the_server_takes_them(seed: int, n_r
     rows = np.column_stack(
         [rng.beta(0.3, 0.3, n_rows), rng.choice([17.5, 18.0, 90.0], n_rows), rng.random((n_rows, len(shares))) < shares]
     )
-    summary, _ = summarize(rows, "a", fusion_of(what).task, terms=what.terms)
+    with attack_as(drawn(seed)):
+        summary, _ = summarize(rows, "a", fusion_of(what).task, terms=what.terms)
     low, high = np.array([column.limits for column in columns]).T
     assert ((summary.centroids >= low) & (summary.centroids <= high)).all()
     assert what.read_summary(summary.to_message()).site == "a"
@@ -512,7 +548,8 @@ def test_one_rare_row_is_told_like_none_or_like_two() -> None:
     told: dict[int, set[float]] = {}
     for _ in range(20):
         rows = np.column_stack([rng.normal(size=(400, 2)), rng.random(400) < 0.01])
-        summary, labels = summarize(rows, "a", WAY.task, terms=terms)
+        with attack_as(nothing):
+            summary, labels = summarize(rows, "a", WAY.task, terms=terms)
         steps = grid_by_hand(rows, labels, terms)[:, 2]
         sizes = np.bincount(labels)
         assert (steps >= 2.0 / sizes - 1e-12).all()

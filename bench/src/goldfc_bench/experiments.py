@@ -159,7 +159,7 @@ def seconds(quick: bool) -> list[Job]:
     limit = 20.0
     if quick:
         shapes, limit = (
-            [(1_000, 10, "rows"), (2_000, 10, "rows"), (100, 500, "features"), (100, 1_000, "features")],
+            [(500, 10, "rows"), (1_000, 10, "rows"), (80, 250, "features"), (80, 500, "features")],
             5.0,
         )
     return [

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +27,8 @@ MOST_SECONDS_PER_COMMAND = 60.0
 MOST_SECONDS_TO_END = 20.0
 MOST_FAILURES = 3
 LOOK, ASK_FLOWER = 0.2, 5.0
+# Flower's program takes seconds to start, so it is asked so seldom that four fifths of the time are left to the round.
+SELDOM = 4.0
 SIMULATION_LOG = "simulation.log"
 TABLES = {".csv", ".tsv", ".tab", ".parquet"}
 APP = """[build-system]
@@ -269,8 +271,7 @@ def follow(run: Run, file: Path, job: "Job") -> "Status":
 
     say(f"Waiting for {job.expect} sites to join, {job.join:g} s at the most.")
     most = job.join + 2 * job.answer + OVERHEAD
-    deadline, ask_again, before = time.monotonic() + most, time.monotonic() + ASK_FLOWER, None
-    patient = Patient(run)
+    deadline, before, patient = time.monotonic() + most, None, Patient(run)
     while True:
         status = status_in(file, job)
         if status is not None and status != before:
@@ -281,12 +282,10 @@ def follow(run: Run, file: Path, job: "Job") -> "Status":
             return status
         if time.monotonic() >= deadline:
             raise GoldError(f"The round did not end within {most:.0f} s, and was stopped.")
-        if time.monotonic() >= ask_again:
-            if patient.has_ended() and not ((last := status_in(file, job)) and last.is_over):
-                raise GoldError(
-                    "Flower ended the run before the round was over; its log says why (`flwr log`, or simulation.log)."
-                )
-            ask_again = time.monotonic() + ASK_FLOWER
+        if patient.is_to_be_asked and patient.has_ended() and not ((last := status_in(file, job)) and last.is_over):
+            raise GoldError(
+                "Flower ended the run before the round was over; its log says why (`flwr log`, or simulation.log)."
+            )
         time.sleep(LOOK)
 
 
@@ -304,19 +303,28 @@ class Patient:
 
     run: Run
     failures: int = 0
+    ask_again: float = field(default_factory=lambda: time.monotonic() + ASK_FLOWER)
+
+    @property
+    def is_to_be_asked(self) -> bool:
+        """Whether it is time."""
+        return time.monotonic() >= self.ask_again
 
     def has_ended(self) -> bool:
         """Whether Flower says so."""
         from goldfc.errors import GoldError
 
+        begin = time.monotonic()
         try:
             ended = self.run.state().startswith("finished")
         except GoldError:
+            self.ask_again = time.monotonic() + ASK_FLOWER
             self.failures += 1
             if self.failures >= MOST_FAILURES:
                 raise
             return False
-        self.failures = 0
+        self.failures, taken = 0, time.monotonic() - begin
+        self.ask_again = time.monotonic() + max(ASK_FLOWER, SELDOM * taken)
         return ended
 
 

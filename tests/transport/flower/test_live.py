@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -140,6 +141,28 @@ def test_a_flower_that_cannot_be_asked_once_or_twice_is_asked_again() -> None:
     assert [patient.has_ended() for _ in range(6)] == [False] * 5 + [True]
     with pytest.raises(GoldError):
         [patient.has_ended() for _ in range(3)]
+
+
+def test_flower_is_asked_so_seldom_that_most_of_the_time_is_left_to_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Slow:
+        def state(self) -> str:
+            now[0] += 3.0
+            return "running"
+
+        def stop(self) -> None:
+            raise NotImplementedError
+
+    patient = live.Patient(Slow())
+    for begin, end in ((0.0, live.ASK_FLOWER), (live.ASK_FLOWER + 3.0, live.ASK_FLOWER + 3.0 + 3.0 * live.SELDOM)):
+        assert now[0] == begin
+        now[0] = end - 0.1
+        assert not patient.is_to_be_asked
+        now[0] = end
+        assert patient.is_to_be_asked
+        assert not patient.has_ended()
 
 
 def test_what_is_said_of_another_round_in_the_folder_is_not_believed(pretend: Pretend) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, encode
 from goldfc.server.round import fuse_admitted
 from goldfc.site.audit import WARNINGS
-from goldfc.transport.flower import server_app, site_app
+from goldfc.transport.flower import exchange, server_app, site_app
 from goldfc.transport.flower.job import Job, Status
 from goldfc.transport.flower.records import SENTENCES, fingerprint
 from goldfc.transport.flower.server_app import run_job
@@ -180,6 +181,24 @@ def test_it_goes_on_without_those_who_have_not_joined_in_time_if_enough_have(tmp
     grid = grid_of(nodes_of(sites_in(tmp_path, names=NAMES[:2])))
     assert len(run_job(grid, job_in(tmp_path, WHAT, expect=4)).summaries) == 2
     assert (status_in(tmp_path).joined, status_in(tmp_path).expected) == (2, 4)
+
+
+def test_it_looks_ever_more_seldom_and_once_more_when_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pauses = [0.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(exchange, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    *before, last = exchange.looks(60.0)
+    assert last
+    assert not any(before)
+    assert len(before) == len(pauses)
+    assert pauses[0] == exchange.SHORTEST
+    assert max(pauses) == exchange.LONGEST
+    assert pauses[:-1] == sorted(pauses[:-1])
+    assert sum(pauses) == pytest.approx(60.0)
 
 
 @pytest.mark.parametrize("others", [[], [silent], [error(2, "boom")]])

@@ -10,8 +10,9 @@ from flwr.app import Message as Parcel
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
-# Flower's own wait is 3 s; looking is cheap.
-POLL = 0.2
+# Seconds between two looks. Flower's own wait is 3 s. Each costs the SuperLink something, so where nothing comes there
+# is ever more time between two.
+SHORTEST, LONGER, LONGEST = 0.2, 1.2, 2.0
 # An answer that cannot be fetched so many times is no answer; once may be the network.
 MOST_TRIES = 5
 # How much longer than we wait Flower keeps a message.
@@ -26,7 +27,16 @@ class Patience:
     expect: int
     join: float
     answer: float
-    poll: float = POLL
+
+
+def looks(seconds: float) -> Iterator[bool]:
+    """Whether it is too late, look by look: only at the last one. Between two is a pause, longer every time."""
+    deadline, pause = time.monotonic() + seconds, SHORTEST
+    while (left := deadline - time.monotonic()) > 0.0:
+        yield False
+        time.sleep(min(pause, left))
+        pause = min(LONGER * pause, LONGEST)
+    yield True
 
 
 @dataclass(frozen=True)
@@ -38,31 +48,25 @@ class Exchange:
 
     def joined(self) -> Iterator[list[int]]:
         """The nodes that are there, again and again, until as many are as are expected, or it is too late."""
-        deadline = time.monotonic() + self.patience.join
-        while True:
+        for _ in looks(self.patience.join):
             # Partial while nodes register.
             nodes = sorted(set(self.grid.get_node_ids()))
             yield nodes
-            if len(nodes) >= self.patience.expect or time.monotonic() >= deadline:
+            if len(nodes) >= self.patience.expect:
                 return
-            time.sleep(self.patience.poll)
 
     def ask(self, action: str, questions: Mapping[int, RecordDict]) -> Iterator[tuple[int, Parcel | None]]:
         """Every node with its answer, as they come, until all are in or it is too late; None: it cannot be read."""
-        deadline = time.monotonic() + self.patience.answer
         pending, tries = self._push(action, questions), Counter[int]()
-        while pending:
-            late = time.monotonic() >= deadline
+        for late in looks(self.patience.answer):
             for sent, node in list(pending.items()):
                 found = self._pull(sent)
                 tries[node] += found is None
                 if found or tries[node] >= (1 if late else MOST_TRIES):
                     del pending[sent]
                     yield node, found[0] if found else None
-            if late:
+            if not pending:
                 return
-            if pending:
-                time.sleep(self.patience.poll)
 
     def _push(self, action: str, questions: Mapping[int, RecordDict]) -> dict[str, int]:
         """Which node every message went to, by the message's id."""
