@@ -220,16 +220,16 @@ def test_the_private_folder_is_no_link_and_nobody_elses(tmp_path: Path, monkeypa
     what, data, elsewhere = agreement(), site(tmp_path / "east"), tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "east" / ".goldfc").symlink_to(elsewhere)
-    with pytest.raises(BadSettings, match=r"\.goldfc must be a folder, and no link to one; remove it"):
+    with refused(BadSettings, "private-folder-link", ".goldfc"):
         sent_from(data, "east", what)
-    with pytest.raises(BadSettings, match=r"\.goldfc must be a folder, and no link to one; remove it"):
+    with refused(BadSettings, "private-folder-link", ".goldfc"):
         Scratch(data)
     assert list(elsewhere.iterdir()) == []
     assert not (tmp_path / "east" / "east.summary").exists()
     (tmp_path / "east" / ".goldfc").unlink()
     sent_from(data, "east", what)
     monkeypatch.setattr(files, "me", lambda: os.getuid() + 1)
-    with pytest.raises(BadSettings, match=r"\.goldfc belongs to somebody else"):
+    with refused(BadSettings, "private-folder-foreign", ".goldfc"):
         sent_from(data, "east", what)
 
 
