@@ -174,7 +174,7 @@ SENTENCES = {
     "no-rows": "There are no rows, or none without missing values",
     "no-summaries": "There is no summary to fuse; at least one site must answer",
     "no-table": ".+ cannot be read as a table: .+",
-    "no-text": ".+ holds no text; save the table as CSV",
+    "no-text": ".+ holds no text; unpack it, if it is packed, or save the table as CSV",
     "no-usable-column": "No column looks like numbers or categories; name some with --columns",
     "no-workbook": ".+ cannot be read as a workbook: .+",
     "node-failed": ".+",

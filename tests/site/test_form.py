@@ -56,6 +56,16 @@ FORMS = {
     "aliases": (PLAINLY.replace("female", "w").replace("male", "m"), "[columns.sex.aliases]\nw = 'female'\nm = 'male'"),
     "letters": (PLAINLY.replace("yes", "Y").replace("no", "N"), ""),
     "an encoding that is said": (PLAINLY.replace("age", "größe"), 'encoding = "cp850"\n[rename]\n"größe" = "age"'),
+    "a header in another line": (f"Report of March,,,,\n,,,,\n{PLAINLY}", "header = 3"),
+    "another separator": (PLAINLY.replace(",", ":"), 'separator = ":"'),
+    "numbers for categories": (
+        PLAINLY.replace("female", "1").replace("male", "0"),
+        "[columns.sex.aliases]\n0 = 'male'\n1 = 'female'",
+    ),
+    "a minus sign as it is printed": (
+        PLAINLY.replace("40", "\u221210").replace("51.5", "1.5").replace("1060", "1010"),
+        "[columns.age]\noffset = 50",
+    ),
     "an offset": (
         PLAINLY.replace("40", "20").replace("51.5", "31.5").replace("1060", "1040"),
         "[columns.age]\noffset = 20",
@@ -109,6 +119,14 @@ def test_dates_count_as_days_or_years(tmp_path: Path, date: str, count: str, wan
     assert rows_in(opened(american, form, (birth,)))[0, 0] == 10.0
 
 
+def test_whole_numbers_that_became_others_because_some_are_missing_are_categories_still() -> None:
+    rows = pa.record_batch({"sex": [1.0, None, 0.0], "smoker": [1.0, 0.0, 1.0]})
+    form = Form.model_validate({"columns": {"sex": {"aliases": {"1": "female", "0": "male"}}}})
+    table = as_table(rows, [SEX, SMOKER], form=form, drop=True)
+    assert rows_in(table).tolist() == [[1, 0, 1], [0, 1, 1]]
+    assert "Column 'sex': '1' is read as 'female': 1 value." in table.notes
+
+
 def test_a_sheet_of_several_is_chosen(tmp_path: Path) -> None:
     book = Workbook()
     book.active.append(["nothing"])
@@ -151,6 +169,8 @@ def test_what_was_done_is_counted(tmp_path: Path) -> None:
         ("decimals = ','", "settings-invalid"),
         ("decimal = ','\nthousands = ','", "form-marks-alike"),
         ("encoding = 'utf-9'", "form-encoding-unknown"),
+        ("header = 0", "settings-invalid"),
+        ("separator = '::'", "settings-invalid"),
         ("[columns.age]\nfactor = 0", "form-factor"),
         ("[columns.weight]\nfactor = 2", "form-column-unknown"),
         ("[columns.sex.aliases]\nw = 'woman'", "form-alias-unknown"),

@@ -55,6 +55,7 @@ HINTS = {
     "audit-refused": "say --accept-risk if you may accept that",
     "digests-damaged": "`goldfc forget --message` does that",
     "key-malformed": "`goldfc keygen` makes one",
+    "line-of-other-length": "`goldfc check --header LINE` does that",
     "memory-unreadable": "name it with --federation",
     "no-columns": "name some with --columns",
     "no-message": "`goldfc summarize` makes one from a table",
@@ -66,7 +67,7 @@ HINTS = {
     "sheets-several": "`goldfc check --sheet NAME` does that",
     "unsigned-after-sealed": "name it with --federation, or say --unsigned if a model without a signature is intended",
     "unsigned-of-unknown": "name it with --federation, or say --unsigned if you know where the model is from",
-    "values-unusable": "options such as --rename, --factor, --alias or --missing say how a file is written",
+    "values-unusable": "options such as --rename, --factor, --alias, --missing or --header say how a file is written",
 }
 
 

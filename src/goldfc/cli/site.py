@@ -76,6 +76,9 @@ def check(data: Path, federation: Path | None, id_column: str | None, asked: "Fo
         for note in (*table.notes, *odd_values(table)):
             say(f"Note: {note}")
         usable, rows = table.rows.shape[0], table.rows.shape[0] + table.left_out_rows
+        if not (usable or wrong):
+            wrong = ["No row has a value in every column"]
+            say(f"Wrong: {wrong[0]}.")
         say(f"{data.name}: {usable:,} of {rows:,} rows can be used, with {len(agreement.columns)} columns.")
     keep_form(data, asked)
     if wrong:

@@ -28,6 +28,7 @@ from goldfc.site.table.numerals import (
     DATE,
     MISSING,
     NumberStyle,
+    as_text,
     by_value,
     distinct,
     fault_of,
@@ -108,7 +109,7 @@ class Look:
             self.texts = None
             return
         for one in values.value_counts().to_pylist():
-            self.texts[str(one["values"]).strip()] += one["counts"]
+            self.texts[as_text(one["values"])] += one["counts"]
         if len(self.texts) > MOST_COUNTED:
             self.texts = None
 
@@ -258,6 +259,8 @@ def why_not(look: Look, n_tables: int, *, asked_for: bool) -> str | None:
     """Why a column cannot be learned from."""
     if not look.there:
         return "it has no values"
+    if not is_name(look.name):
+        return "no agreement can have a name like that: rename it"
     if 2 * len(look.tables) <= n_tables and not asked_for:
         return f"only {' and '.join(look.tables)} of {n_tables} tables has it; if others call it otherwise, rename it"
     if look.is_id and not asked_for:
@@ -265,6 +268,14 @@ def why_not(look: Look, n_tables: int, *, asked_for: bool) -> str | None:
     if answers_of(look) or (look.numbers == look.there and not look.zeros):
         return None
     return why_no_number(look) or why_no_category(look)
+
+
+def is_name(name: str) -> bool:
+    """Whether a column may be called so."""
+    try:
+        return bool(Column(name=name))
+    except ValueError:
+        return False
 
 
 def why_no_number(look: Look) -> str | None:

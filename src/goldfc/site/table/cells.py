@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from goldfc.site.table.numerals import (
     PLAIN,
     USUAL_GAPS,
     NumberStyle,
+    as_text,
     by_value,
     distinct,
     fault_of,
@@ -194,16 +195,23 @@ def refuse_no_rows(n_rows: int) -> None:
         raise BadRows("There are no rows, or none without missing values.", "no-rows")
 
 
-def absent_columns(there: Collection[str], absent: Sequence[str], person_column: str | None) -> Iterator[str]:
-    """What to say of columns that are not there."""
+def absent_columns(
+    there: Collection[str], absent: Sequence[str], person_column: str | None, *, mistaken: bool
+) -> Iterator[str]:
+    """What to say of columns that are not there; if none is, another line may be taken for the header."""
     has, rename = f"the file has {', '.join(map(repr, there))}", f"Rename what is meant ({FORM} can do that)"
+    if mistaken:
+        rename = (
+            f"Say in {FORM} which line is the header, or what separates values, if that is it; rename what is meant"
+        )
     if person_column in absent:
         yield (
             f"There is no column {person_column!r}, which is to say whose a row is; {has}. {rename}, or name another "
             "as `person` in policy.toml"
         )
     if others := [name for name in absent if name != person_column]:
-        yield f"There is no column {', '.join(map(repr, others))}; {has}. {rename}, or agree on other columns in {FILE}"
+        missing = f"There {'are no columns' if len(others) > 1 else 'is no column'} {', '.join(map(repr, others))}"
+        yield f"{missing}; {has}. {rename}, or agree on other columns in {FILE}"
 
 
 def check_roles(names: Collection[str], id_column: str | None, person_column: str | None) -> None:
@@ -392,7 +400,7 @@ def meanings(column: Column, own: ColumnForm) -> dict[str, str]:
 
 def meant(value: Any, meaning: Mapping[str, str]) -> str:
     """What a value is called by agreement, if it has another name here."""
-    text = str(value).strip()
+    text = as_text(value)
     return meaning.get(text, meaning.get(text.casefold(), text))
 
 
@@ -408,7 +416,7 @@ def note_meanings(
     values: pa.Array, absent: NDArray[np.bool_], column: Column, meaning: Mapping[str, str], done: Counter[str]
 ) -> None:
     """Count values that are called otherwise than agreed."""
-    called = {str(one).strip(): meant(one, meaning) for one in distinct(marked(values, ~absent))}
+    called = {as_text(one): meant(one, meaning) for one in distinct(marked(values, ~absent))}
     for name, agreed in called.items():
         if name != agreed and (column.kind == "boolean" or agreed in column.categories):
             same = by_value(partial(is_called, name=name), values, bool)
@@ -421,15 +429,13 @@ def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done
         return
     for one in distinct(marked(values, absent)):
         if bare(one) not in USUAL_GAPS:
-            same = by_value(partial(is_called, name=str(one).strip()), values, bool)
-            done[f"Column {column.name!r}: {str(one).strip().removesuffix('.0')!r} is read as a missing value"] += int(
-                same.sum()
-            )
+            same = by_value(partial(is_called, name=as_text(one)), values, bool)
+            done[f"Column {column.name!r}: {as_text(one)!r} is read as a missing value"] += int(same.sum())
 
 
 def is_called(value: Any, name: str) -> bool:
     """Whether a value is written so."""
-    return str(value).strip() == name
+    return as_text(value) == name
 
 
 def bare(value: Any) -> str:
@@ -445,5 +451,5 @@ def yes_or_no(value: Any) -> float:
 
 def shown_value(value: Any) -> str:
     """A value in a sentence, not too long."""
-    text = repr(str(value) if isinstance(value, date) else value)
+    text = repr(str(value) if isinstance(value, (date, time, timedelta)) else value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -4,6 +4,8 @@ decimal = ","                # the decimal mark; by the look of the numbers if n
 thousands = "."              # what stands between thousands
 encoding = "cp1252"          # of text; UTF-8 and UTF-16 are recognised
 sheet = "2026"               # of a workbook that has several
+header = 3                   # the line with the names of columns, if it is not the first
+separator = ":"              # between values; commas, semicolons, tabs and bars are recognised
 missing = ["-9", "unknown"]  # also mean that there is no value
 
 [rename]
@@ -62,6 +64,8 @@ class Form(Strict):
     thousands: Literal[".", ",", " ", "'"] | None = None
     encoding: str = ""
     sheet: str = ""
+    header: Annotated[int, Field(ge=1)] | None = None
+    separator: Annotated[str, Field(pattern=r"^[ !#-~\t]?$")] = ""
     missing: Words = ()
     rename: dict[str, str] = Field(default_factory=dict)
     columns: dict[str, ColumnForm] = Field(default_factory=dict)

@@ -9,10 +9,9 @@ import numpy as np
 from goldfc._types import FloatArray
 from goldfc.message.columns import Column
 from goldfc.site.table.cells import Encoded
+from goldfc.site.table.numerals import LARGEST_WHOLE
 
 LIKE_AN_ID = re.compile(r"(^|[^a-z])(id|nr|no|number|case|patient|fall)([^a-z]|$)")
-# Beyond this, numbers that are not whole look as if they were.
-LARGEST_WHOLE = 1e15
 
 
 class Numbering:
@@ -31,7 +30,8 @@ class Numbering:
             return
         few = numbers[np.abs(numbers) < LARGEST_WHOLE]
         self.whole = bool((few == np.trunc(few)).all())
-        steps = np.diff(np.concatenate([self.last, numbers]))
+        with np.errstate(invalid="ignore"):  # endless ones
+            steps = np.diff(np.concatenate([self.last, numbers]))
         self.last = numbers[-1:] if len(numbers) else self.last
         self.rising, self.falling = self.rising and bool((steps > 0).all()), self.falling and bool((steps < 0).all())
         if self.called_so and self.different and not (self.rising or self.falling):
@@ -91,6 +91,6 @@ class Seen:
         if ids_twice:
             yield f"Values of {id_column!r} are there more than once: labels will be hard to join."
         if twins:
-            yield f"{twins} rows are the same as an earlier one; all of them count."
+            yield f"{twins:,} {'row is' if twins == 1 else 'rows are'} the same as an earlier one; all of them count."
         if len(features) == 1:
             yield "There is one column only: clusters will be stretches of it."
