@@ -292,7 +292,13 @@ class Cells:
     def faults(self, found: FloatArray) -> Iterator[Fault]:
         """What cannot be used."""
         usable = np.abs(found) <= LARGEST_TOLD
-        bad = np.flatnonzero(~usable & (~self.absent | (self.column.fill is not None)))
+        if not usable.all():
+            yield from self.unusable(np.flatnonzero(~usable & (~self.absent | (self.column.fill is not None))))
+        if self.column.range is not None:
+            yield from self.outside(found, usable, *self.column.range)
+
+    def unusable(self, bad: IntArray) -> Iterator[Fault]:
+        """Values that are not what the column holds."""
         if len(bad) and self.column.kind == "number":
             yield from self.no_numbers(bad)
         elif len(bad):
@@ -300,14 +306,16 @@ class Cells:
             rest = ", ".join(map(shown_value, list(others)[1:MOST_VALUES]))
             said = self.said(bad[0], f"and elsewhere {rest}, {self.remedy}" if rest else self.remedy)
             yield Fault(self.column.name, f"{self.column.name!r} is {self.wanted}", said, bad)
-        low, high = self.column.limits
-        outside = np.flatnonzero(usable & ((found < low) | (found > high)))
-        if len(outside) and self.column.kind == "number":
+
+    def outside(self, found: FloatArray, usable: NDArray[np.bool_], low: float, high: float) -> Iterator[Fault]:
+        """Numbers that are not within the agreed range."""
+        beyond = np.flatnonzero(usable & ((found < low) | (found > high)))
+        if len(beyond):
             said = (
-                f"holds {found[outside[0]]:g}, outside of the agreed range from {low:g} to {high:g}; correct it, or "
+                f"holds {found[beyond[0]]:g}, outside of the agreed range from {low:g} to {high:g}; correct it, or "
                 f"agree on a wider range in {FILE}"
             )
-            yield Fault(self.column.name, f"{self.column.name!r} is outside of its range", said, outside)
+            yield Fault(self.column.name, f"{self.column.name!r} is outside of its range", said, beyond)
 
     def no_numbers(self, bad: IntArray) -> Iterator[Fault]:
         """Values that are no numbers, by what is wrong with them."""
