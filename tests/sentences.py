@@ -84,6 +84,7 @@ SENTENCES = {
     "groups-alike": "groups has names that differ in type only, such as 1 and '1'",
     "groups-form": "groups must be one site name per row, in one dimension; its shape is .+",
     "groups-missing": "groups must name a site for every row; row .+ has none",
+    "header-absent": r"The first line of .+ looks like a row \(.+\); put the names of the columns there",
     "header-invalid": r"its header is not as it should be \(.+\)",
     "header-large": "its header has .+ bytes, and .+ is the limit",
     "host-invalid": r".+ is not the name of a host: it must be letters, digits, '-' and '\.', or an IP address",

@@ -137,6 +137,11 @@ def named(header: Sequence[str]) -> list[str]:
     return [re.sub(r"\s*[\r\n\t]\s*", " ", name.strip()) or f"column {n}" for n, name in enumerate(header, 1)]
 
 
+def is_unnamed(name: str) -> bool:
+    """Whether a column is called by its place only."""
+    return re.fullmatch(r"column \d+", name) is not None
+
+
 class TextTable:
     """An open table."""
 
