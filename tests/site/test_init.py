@@ -82,7 +82,7 @@ def people(rng: np.random.Generator, smallest: int, n_rare: int, rare: np.random
         list[object](np.resize(words, n)) for words in (["heart", "lung"], ["yes", "no"], ["01", "02"], ["A", "a", "B"])
     ]
     return {
-        "patient": [f"P-{row}-{word()}" for row in range(n)],
+        "patient": list[object](f"P-{row}-{word()}" for row in range(n)),
         "ward": with_rare(cycle[0], word),
         "smoker": with_rare(cycle[1], word),
         "code": with_rare(cycle[2], lambda: f"0{rare.integers(10, 10**6)}"),
@@ -91,9 +91,9 @@ def people(rng: np.random.Generator, smallest: int, n_rare: int, rare: np.random
         "balance": with_rare(list(range(n)), lambda: -round(rare.uniform(200, 1e5), 3)),
         "ldl": with_rare([2 + row % 7 / 10 for row in range(n)], lambda: f"{word()} {word()}"),
         "stay": with_rare([row % 9 for row in range(n)], lambda: f"{rare.integers(10, 99)} d"),
-        "born": [f"{rare.integers(1, 28)}.3.19{rare.integers(10, 99)}" for _ in range(n)],
-        "note": [f"{word()}, {word()}" for _ in range(n)],
-        "doctor": [word() for _ in range(n)],
+        "born": list[object](f"{rare.integers(1, 28)}.3.19{rare.integers(10, 99)}" for _ in range(n)),
+        "note": list[object](f"{word()}, {word()}" for _ in range(n)),
+        "doctor": list[object](word() for _ in range(n)),
     }
 
 
