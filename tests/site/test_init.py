@@ -118,7 +118,7 @@ def test_what_few_rows_have_may_be_anything_without_a_change_of_the_file(
 
 
 def test_the_same_table_twice_is_one(tmp_path: Path) -> None:
-    data = table(tmp_path, {"ward": ["heart"] * 5 + ["lung"] * 5 + ["eye"] * 3, "x": [row % 4 for row in range(13)]})
+    data = table(tmp_path, {"ward": [*["heart"] * 5, *["lung"] * 5, *["eye"] * 3], "x": [row % 4 for row in range(13)]})
     assert guess_columns([data, data]).columns[0].categories == ("heart", "lung")
 
 
