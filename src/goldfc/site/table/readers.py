@@ -283,6 +283,20 @@ class Workbook(Format):
 
     def rows(self, path: Path) -> list[list[Cell]]:
         """All of the one sheet that is meant; nothing if all sheets are empty."""
+        sheets = self.sheets(path)
+        meant = [name for name in sheets if self.form.sheet in {"", name}]
+        if sheets and len(meant) != 1:
+            wanted = f" called {self.form.sheet!r}" if self.form.sheet else ""
+            raise BadRows(
+                f"{path.name} has {len(meant)} sheets with rows{wanted} ({', '.join(map(repr, sheets))}); say which "
+                f"in {FORM} (sheet = ...), or save it as CSV (UTF-8).",
+                "sheets-several",
+            )
+        return [[cell_of(cell) for cell in row] for name in meant for row in sheets[name]]
+
+    @staticmethod
+    def sheets(path: Path) -> dict[str, Sequence[Sequence[object]]]:
+        """The sheets that have rows, by their names."""
         try:
             # Not everybody has it.
             from python_calamine import CalamineError, CalamineWorkbook  # noqa: PLC0415
@@ -293,28 +307,14 @@ class Workbook(Format):
             ) from error
         try:
             with CalamineWorkbook.from_path(path) as book:
-                every = {
-                    name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names
-                }
+                every = [(name, book.get_sheet_by_name(name)) for name in book.sheet_names]
+                return {name: rows for name, sheet in every if (rows := sheet.to_python(skip_empty_area=False))}
         except (CalamineError, OSError) as error:
             raise BadRows(
                 f"{path.name} cannot be read as a workbook: {error}; open it, and save it as .xlsx without a password, "
                 "or the sheet as CSV (UTF-8).",
                 "no-workbook",
             ) from error
-        sheets = {name: rows for name, rows in every.items() if rows}
-        filled = [name for name in sheets if self.form.sheet in {"", name}]
-        if not sheets:
-            return []
-        if len(filled) != 1:
-            there = ", ".join(map(repr, sheets))
-            wanted = f" called {self.form.sheet!r}" if self.form.sheet else ""
-            raise BadRows(
-                f"{path.name} has {len(filled)} sheets with rows{wanted} ({there}); say which "
-                f"in {FORM} (sheet = ...), or save it as CSV (UTF-8).",
-                "sheets-several",
-            )
-        return [[cell_of(cell) for cell in row] for row in sheets[filled[0]]]
 
 
 def cell_of(cell: object) -> Cell:
