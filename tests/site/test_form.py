@@ -119,6 +119,18 @@ def test_dates_count_as_days_or_years(tmp_path: Path, date: str, count: str, wan
     assert rows_in(opened(american, form, (birth,)))[0, 0] == 10.0
 
 
+def test_rows_without_any_value_are_left_out_whatever_was_agreed(tmp_path: Path) -> None:
+    data = text(tmp_path, f"{PLAINLY},,,,\n, ,NA,,\n")
+    filled = tuple(column.model_copy(update={"fill": 1}) for column in (AGE, LDL))
+    for columns in (COLUMNS, filled):
+        table = opened(data, columns=columns)
+        assert len(rows_in(table)) == 3
+        assert "2 rows without any value are left out." in table.notes
+        assert (table.reasons, np.asarray(table.left_out[0:5]).tolist()) == (("no value at all",), [0, 0, 0, 1, 1])
+    with refused(BadRows, "values-unusable", "row 4 below the header has no value"):
+        opened(text(tmp_path, f"{PLAINLY}w,,,,\n"))
+
+
 def test_whole_numbers_that_became_others_because_some_are_missing_are_categories_still() -> None:
     rows = pa.record_batch({"sex": [1.0, None, 0.0], "smoker": [1.0, 0.0, 1.0]})
     form = Form.model_validate({"columns": {"sex": {"aliases": {"1": "female", "0": "male"}}}})

@@ -144,6 +144,11 @@ def test_columns_may_be_called_by_numbers_that_count(tmp_path: Path, names: list
     assert list(kinds(guess_columns([table(tmp_path, columns)]))) == names
 
 
+def test_a_table_without_rows_says_nothing_of_columns(tmp_path: Path) -> None:
+    with refused(BadRows, "no-rows"):
+        guess_columns([table(tmp_path, {"age": [], "sex": []})])
+
+
 def test_a_name_that_no_agreement_can_have_is_left_out(tmp_path: Path) -> None:
     parquet.write_table(
         pa.table({"a\nb": [1.5, 2.5] * 9, " ": [2, 3] * 9, "age": [40, 50, 60] * 6}), tmp_path / "a.parquet"

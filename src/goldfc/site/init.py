@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.message.columns import Column
-from goldfc.site.table.cells import NO, YES, bare, meant, numbers_in, shown_value
+from goldfc.site.table.cells import NO, YES, bare, meant, numbers_in, refuse_no_rows, shown_value
 from goldfc.site.table.form import AS_USUAL, FORM, ColumnForm, Form, look_of_header, name_and_unit, quoted, read_form
 from goldfc.site.table.notes import Numbering
 from goldfc.site.table.numerals import (
@@ -204,6 +204,7 @@ def guess_columns(
                 f"There is no column {name!r}; the file has {', '.join(repr(look.header) for look in looks)}.",
                 "columns-absent",
             )
+    refuse_no_rows(max(look.rows for look in looks))
     return guess_of(looks, wanted, id_column, len(tables))
 
 

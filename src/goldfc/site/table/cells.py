@@ -82,6 +82,7 @@ class Encoded:
     rows: FloatArray  # those without a fault
     left_out: NDArray[np.bool_]  # of all rows: which ones have one
     numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
+    blank: tuple[Fault, ...]  # where nothing stands at all
     gaps: tuple[Fault, ...]  # where values are missing
     faults: tuple[Fault, ...]  # where they cannot be used
     done: Counter[str]  # what was made of values, and of how many
@@ -176,17 +177,30 @@ def encoded(
     cells = [Cells.of(rows.column(column.name), column, form.of(column.name), style) for column in columns]
     features = np.empty((rows.num_rows, sum(column.features for column in columns)))
     first, faults, gaps, done = 0, list[Fault](), list[Fault](), Counter[str]()
+    blank = blank_rows(rows, cells)
     for own in cells:
         features[:, first : first + own.column.features] = own.features(faults)
         first += own.column.features
-        gaps += own.gaps()
+        gaps += own.gaps(blank)
         done += own.done
-    left_out = np.zeros(rows.num_rows, dtype=bool)
+    left_out = blank.copy()
     for fault in (*gaps, *faults):
         left_out[fault.rows] = True
     numbers = {own.column.name: own.found for own in cells if own.column.kind == "number"}
     kept = features[~left_out] if left_out.any() else features
-    return Encoded(kept, left_out, numbers, tuple(gaps), tuple(faults), done)
+    nothing = (Fault("", "no value at all", "holds nothing", np.flatnonzero(blank)),) if blank.any() else ()
+    return Encoded(kept, left_out, numbers, nothing, tuple(gaps), tuple(faults), done)
+
+
+def blank_rows(rows: pa.RecordBatch, cells: Sequence["Cells"]) -> NDArray[np.bool_]:
+    """Where nothing stands at all, as spreadsheets write it below a table; a single column just has no value there."""
+    blank: NDArray[np.bool_] = np.logical_and.reduce([own.absent for own in cells])
+    if rows.num_columns == 1 or not blank.any():
+        return np.zeros(rows.num_rows, dtype=bool)
+    others = set(rows.schema.names) - {own.column.name for own in cells}
+    return np.asarray(
+        np.logical_and.reduce([blank, *(by_value(is_missing, rows.column(name), bool) for name in others)])
+    )
 
 
 def refuse_no_rows(n_rows: int) -> None:
@@ -262,15 +276,16 @@ class Cells:
         note_codes(values, absent, column, done)
         return cls(column, own, style, values, absent, found, done)
 
-    def gaps(self) -> list[Fault]:
-        """Where values are missing for which nothing was agreed to stand."""
-        if self.column.fill is not None or not self.absent.any():
+    def gaps(self, blank: NDArray[np.bool_]) -> list[Fault]:
+        """Where values are missing for which nothing was agreed to stand, though others are there."""
+        if self.column.fill is not None or not (self.absent & ~blank).any():
             return []
         said = (
             f"has no value; fill it in, or agree in {FILE} on what to do: "
             '`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it'
         )
-        return [Fault(self.column.name, f"no value in {self.column.name!r}", said, np.flatnonzero(self.absent))]
+        missing = np.flatnonzero(self.absent & ~blank)
+        return [Fault(self.column.name, f"no value in {self.column.name!r}", said, missing)]
 
     def features(self, faults: list[Fault]) -> FloatArray:
         """As one or more features; what cannot be used becomes a fault."""

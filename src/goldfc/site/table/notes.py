@@ -49,7 +49,7 @@ class Seen:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
-        self.rows = self.left_out = self.gaps = 0
+        self.rows = self.left_out = self.blank = self.gaps = 0
         self.done = Counter[str]()
         features = sum(column.features for column in columns)
         self.low, self.high = np.full(features, np.inf), np.full(features, -np.inf)
@@ -60,6 +60,7 @@ class Seen:
         self.rows += len(own.rows)
         self.left_out += int(own.left_out.sum())
         self.gaps += len(np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(gap.rows for gap in own.gaps)])))
+        self.blank += sum(len(one.rows) for one in own.blank)
         self.done += own.done
         if len(own.rows):
             self.low = np.minimum(self.low, own.rows.min(axis=0))
@@ -75,6 +76,9 @@ class Seen:
             yield f"Not used, and not in the message: {', '.join(map(repr, unused))}."
         for what, count in self.done.items():
             yield f"{what}: {count:,} {'value' if count == 1 else 'values'}."
+        if self.blank:
+            what = "row without any value is" if self.blank == 1 else "rows without any value are"
+            yield f"{self.blank:,} {what} left out."
         if self.gaps and drop:
             what = "row with a missing value is" if self.gaps == 1 else "rows with missing values are"
             yield f"{self.gaps:,} {what} left out."

@@ -244,7 +244,7 @@ class Gathered:
         self.keys.append(key_of_numbers(own.rows))
         self.seen.add(own)
         self.store.check_room(block, own.rows.nbytes)
-        self.store.append(own.rows, self.faults.marks((*own.gaps, *own.faults), len(own.left_out)))
+        self.store.append(own.rows, self.faults.marks((*own.blank, *own.gaps, *own.faults), len(own.left_out)))
         self.said += block.notes
 
     def check(self) -> None:
