@@ -1,5 +1,6 @@
 """How a site writes its tables: the same table in every form, and what was made of it is said."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from openpyxl import Workbook
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import Column
 from goldfc.site.table.form import AS_USUAL, Form, read_form
-from goldfc.site.table.numerals import PLAIN, NumberStyle, style_of, to_numbers
+from goldfc.site.table.numerals import PLAIN, NumberStyle, fault_of, style_of, to_numbers
 from goldfc.site.table.table import Table, as_table, open_table
 from sentences import refused
 from sites import rows_in
@@ -269,6 +270,23 @@ def test_numbers_in_every_style_are_the_same_numbers(numbers: list[float], marks
     texts = [f"{number:,.6f}".replace(",", "T").replace(".", decimal).replace("T", thousands) for number in numbers]
     wanted = [float(f"{number:.6f}") for number in numbers]
     np.testing.assert_array_equal(to_numbers(pa.array(texts), NumberStyle(decimal, thousands)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("70 %", "leave what stands beside '70' out of the cells"),
+        ("\u20ac 70.5", "leave what stands beside '70.5' out of the cells"),
+        ("27 kg/m2", "leave what stands beside '27' out of the cells"),
+        ("<0.3", "which is a limit; write the number that is to stand for it"),
+        ("5-10", "make the column boolean or a category"),
+        ("12:30", "make the column boolean or a category"),
+        (timedelta(1), "write numbers there"),
+        ([1.5], "write numbers there"),
+    ],
+)
+def test_what_is_no_number_has_a_remedy_of_its_own(value: object, remedy: str) -> None:
+    assert remedy in fault_of(value)
 
 
 def test_what_is_not_written_in_the_style_is_no_number() -> None:

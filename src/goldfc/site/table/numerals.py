@@ -28,8 +28,8 @@ MARKS = {".": r"\.", ",": ",", " ": BLANKS, "'": "['\u2019]"}
 GROUPED = re.compile(rf"[-+]?[0-9]{{1,3}}(?P<mark>{BLANKS}|['\u2019])[0-9]{{3}}((?P=mark)[0-9]{{3}})*([.,][0-9]+)?")
 # What laboratories write where they measured less, or more, than they can tell.
 LIMITS = tuple("<>\u2264\u2265")
-# A number with something else behind it, or with a sign of money, quotation or the like before it.
-BESIDE = re.compile(r"[^\w\s-]?\s*([-+]?\d+([.,]\d+)?)(?![.,\d])", re.DOTALL)
+# A number with a unit behind it, or with a sign of money, quotation or the like before it; no time, no part of a range.
+BESIDE = re.compile(r"[^\w\s+-]?\s*([-+]?\d+([.,]\d+)?)\s*([^\d\s.,:/-]\D*[23]?)?")
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
 
@@ -106,7 +106,7 @@ def fault_of_text(text: str, style: NumberStyle) -> str:
         return f'which may mean {point} or {whole}; say in {FORM} which (decimal = "," or thousands = ",")'
     if not np.isnan(to_number(text.replace(",", "."))) or not np.isnan(to_number(text.replace(",", ""))):
         return f"which is written otherwise than the other numbers, with {style.words}; write all numbers alike"
-    if match := BESIDE.match(text):
+    if match := BESIDE.fullmatch(text):
         return f"which is not a number; leave what stands beside {match[1]!r} out of the cells (units go into {FILE})"
     return (
         f"which is not a number; make the column boolean or a category in {FILE}, leave it out, or say in {FORM} that "
