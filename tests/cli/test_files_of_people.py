@@ -290,6 +290,15 @@ def test_one_odd_new_row_does_not_stop_the_labelling_of_a_file(tmp_path: Path, f
     assert labels_in(tmp_path / "data.csv", federation, "--strict")[0] == 2
 
 
+def test_a_table_of_which_no_row_can_be_used_is_wrong(tmp_path: Path, federation: Path) -> None:
+    text(tmp_path / "data.csv", changed("age", lambda _: "-"))
+    words = (tmp_path / "data.csv", "--federation", federation / "federation.toml")
+    code, said = run("check", *words)
+    assert code == 2
+    assert "Wrong: No row has a value in every column." in said
+    assert run("summarize", *words, "-o", tmp_path / "a.summary")[0] == 2
+
+
 # --- wrong results without a word ---
 
 
