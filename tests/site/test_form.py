@@ -183,7 +183,7 @@ def test_what_was_done_is_counted(tmp_path: Path) -> None:
         ("decimal = ','\nthousands = ','", "form-marks-alike"),
         ("encoding = 'utf-9'", "form-encoding-unknown"),
         ("header = 0", "settings-invalid"),
-        ("separator = '::'", "settings-invalid"),
+        ("separator = '::'", "form-separator"),
         ("[columns.age]\nfactor = 0", "form-factor"),
         ("[columns.weight]\nfactor = 2", "form-column-unknown"),
         ("[columns.sex.aliases]\nw = 'woman'", "form-alias-unknown"),
@@ -198,7 +198,11 @@ def test_a_form_that_cannot_be_obeyed_is_refused(tmp_path: Path, form: str, code
 
 @pytest.mark.parametrize(
     ("form", "code"),
-    [('[rename]\nyears = "age"', "rename-unknown"), ('[rename]\nage = "ldl"\nldl = "ldl"', "rename-twice")],
+    [
+        ("header = 9", "no-header"),
+        ('[rename]\nyears = "age"', "rename-unknown"),
+        ('[rename]\nage = "ldl"\nldl = "ldl"', "rename-twice"),
+    ],
 )
 def test_a_form_that_does_not_fit_the_file_is_refused(tmp_path: Path, form: str, code: str) -> None:
     with refused(BadRows, code):

@@ -65,7 +65,7 @@ class Form(Strict):
     encoding: str = ""
     sheet: str = ""
     header: Annotated[int, Field(ge=1)] | None = None
-    separator: Annotated[str, Field(pattern=r"^[ !#-~\t]?$")] = ""
+    separator: str = ""
     missing: Words = ()
     rename: dict[str, str] = Field(default_factory=dict)
     columns: dict[str, ColumnForm] = Field(default_factory=dict)
@@ -74,6 +74,8 @@ class Form(Strict):
     def _fits_together(self) -> Self:
         if self.thousands is not None and self.thousands == (self.decimal or "."):
             raise BadSettings("decimal and thousands must be two different marks", "form-marks-alike")
+        if not re.fullmatch(r"[ !#-~\t]?", self.separator):
+            raise BadSettings("a separator must be one plain sign, and no quotation mark", "form-separator")
         try:
             "".encode(self.encoding or "utf-8")
         except LookupError as error:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader, RawIOBase, StringIO, TextIOWrapper
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 from zipfile import BadZipFile, ZipFile
 
 import pyarrow as pa
@@ -132,6 +132,12 @@ def encoding_of_text(chunk: bytes, name: str) -> str:
     return "utf-8"
 
 
+def refuse_empty(path: Path, form: Form) -> NoReturn:
+    """There is no header."""
+    where = f" from line {form.header} on" if form.header else ""
+    raise BadRows(f"{path.name} is empty{where}; it needs a header line with the names of the columns.", "no-header")
+
+
 def named(header: Sequence[str]) -> list[str]:
     """Names in one line; a column without one is called by its place."""
     return [re.sub(r"\s*[\r\n\t]\s*", " ", name.strip()) or f"column {n}" for n, name in enumerate(header, 1)]
@@ -151,7 +157,7 @@ class TextTable:
         header = next(csv.reader(StringIO(lines.first.decode("utf-8-sig"), newline=""), delimiter=lines.separator), [])
         self.names = named(header)
         if not any(name.strip() for name in header):
-            raise BadRows(f"{path.name} is empty; it needs a header line with the names of the columns.", "no-header")
+            refuse_empty(path, lines.form)
 
     @property
     def done(self) -> int:
