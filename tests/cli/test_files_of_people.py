@@ -154,13 +154,13 @@ FORMS = {
     "lines before the header": Form(
         "data.csv",
         with_a_title,
-        "the file has 'Patients of March'. Say in site.toml which line is the header",
+        "the file has 'Patients of March'. If the header is another line, or",
         ("--header", "3"),
     ),
     "colons between values": Form(
         "data.csv",
         partial(text, rows=PATIENTS, separator=":"),
-        "the file has 'id:age:income:ldl:smoker:ward:sex'. Say in site.toml which line is the header, or what",
+        "the file has 'id:age:income:ldl:smoker:ward:sex'. If the header is another line, or another sign",
         ("--separator", ":"),
     ),
     "Parquet": Form("data.parquet", lambda path: parquet.write_table(typed(), path)),

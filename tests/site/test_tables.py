@@ -347,12 +347,12 @@ def test_whole_numbers_of_a_workbook_are_whole(tmp_path: Path) -> None:
         (
             "a.csv",
             written(separator=":"),
-            r"There are no columns .* the file has 'id:age:smoker:größe'. Say in site.toml",
+            r"There are no columns .* the file has 'id:age:smoker:größe'. If the header is another",
         ),
         (
             "a.csv",
             lambda path: path.write_text(f"Report\n\n{AS_CSV}", encoding="utf-8"),
-            r"the file has 'Report'. Say in site.toml which line is the header, or what separates values",
+            r"the file has 'Report'. If the header is another line, or another sign stands between values, say so in",
         ),
         ("a.feather", lambda path: path.write_bytes(b"ARROW1"), r"a.feather cannot be read as Arrow \(Feather\)"),
         ("folder", Path.mkdir, r"There is no table in the folder folder"),
@@ -399,6 +399,8 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
     with open_table(data, [AGE, SMOKER, SIZE], id_column="id") as table:
         np.testing.assert_array_equal(rows_in(table), AS_NUMBERS * 2)
         assert "Values of 'id' are there more than once: labels will be hard to join." in table.notes
+        assert "In wards these are not read: 'federation.toml'; tables are known by their suffix." in table.notes
+    file_with(data, "kept by a spreadsheet", "~$a.xlsx")
     with open_table(data, [AGE]) as table:
         assert [number for numbers in table.ids() for number in numbers] == list("123456")
     file_with(data, AS_CSV.replace("60", "old"), "c.csv")

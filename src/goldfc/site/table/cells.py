@@ -216,7 +216,8 @@ def absent_columns(
     has, rename = f"the file has {', '.join(map(repr, there))}", f"Rename what is meant ({FORM} can do that)"
     if mistaken:
         rename = (
-            f"Say in {FORM} which line is the header, or what separates values, if that is it; rename what is meant"
+            f"If the header is another line, or another sign stands between values, say so in {FORM}; if not, rename "
+            "what is meant"
         )
     if person_column in absent:
         yield (

@@ -365,7 +365,8 @@ class FolderOfFiles(Format):
         """What is there, but not read."""
         shown = {one.name for one in path.iterdir() if one.name[0] not in HIDDEN}
         if others := sorted(shown - {file.name for file in self.files(path)}):
-            yield f"Not read in {path.name}, since no table is called so: {', '.join(map(repr, others))}."
+            told = ", ".join(map(repr, others))
+            yield f"In {path.name} these are not read: {told}; tables are known by their suffix."
 
     @staticmethod
     def files(path: Path) -> list[Path]:
