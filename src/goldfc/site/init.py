@@ -28,12 +28,12 @@ from goldfc.site.table.numerals import (
     DATE,
     MISSING,
     NumberStyle,
-    as_text,
     by_value,
     distinct,
     fault_of,
     is_text,
     marked,
+    name_of_value,
     style_of,
     to_number,
 )
@@ -115,7 +115,7 @@ class Look:
             self.texts = None
             return
         for one in values.value_counts().to_pylist():
-            self.texts[as_text(one["values"])] += one["counts"]
+            self.texts[name_of_value(one["values"])] += one["counts"]
         if len(self.texts) > MOST_COUNTED:
             self.texts = None
 

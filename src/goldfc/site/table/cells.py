@@ -26,13 +26,13 @@ from goldfc.site.table.numerals import (
     PLAIN,
     USUAL_GAPS,
     NumberStyle,
-    as_text,
     by_value,
     distinct,
     fault_of,
     is_missing,
     is_text,
     marked,
+    name_of_value,
     to_number,
     to_numbers,
 )
@@ -424,7 +424,7 @@ def meanings(column: Column, own: ColumnForm) -> dict[str, str]:
 
 def meant(value: Any, meaning: Mapping[str, str]) -> str:
     """What a value is called by agreement, if it has another name here."""
-    text = as_text(value)
+    text = name_of_value(value)
     return meaning.get(text, meaning.get(text.casefold(), text))
 
 
@@ -440,7 +440,7 @@ def note_meanings(
     values: pa.Array, absent: NDArray[np.bool_], column: Column, meaning: Mapping[str, str], done: Counter[str]
 ) -> None:
     """Count values that are called otherwise than agreed."""
-    called = {as_text(one): meant(one, meaning) for one in distinct(marked(values, ~absent))}
+    called = {name_of_value(one): meant(one, meaning) for one in distinct(marked(values, ~absent))}
     for name, agreed in called.items():
         if name != agreed and (column.kind == "boolean" or agreed in column.categories):
             same = by_value(partial(is_called, name=name), values, bool)
@@ -453,13 +453,13 @@ def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done
         return
     for one in distinct(marked(values, absent)):
         if bare(one) not in USUAL_GAPS:
-            same = by_value(partial(is_called, name=as_text(one)), values, bool)
-            done[f"Column {column.name!r}: {as_text(one)!r} is read as a missing value"] += int(same.sum())
+            same = by_value(partial(is_called, name=name_of_value(one)), values, bool)
+            done[f"Column {column.name!r}: {name_of_value(one)!r} is read as a missing value"] += int(same.sum())
 
 
 def is_called(value: Any, name: str) -> bool:
     """Whether a value is written so."""
-    return as_text(value) == name
+    return name_of_value(value) == name
 
 
 def bare(value: Any) -> str:

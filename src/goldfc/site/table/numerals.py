@@ -182,7 +182,7 @@ def marked(values: pa.Array, which: NDArray[np.bool_]) -> pa.Array:
 # --- values of any kind ---
 
 
-def as_text(value: Any) -> str:
+def name_of_value(value: Any) -> str:
     """What a value is called: a whole number without a decimal point, which it has only where some are missing."""
     return str(as_whole(value) if isinstance(value, float) else value).strip()
 

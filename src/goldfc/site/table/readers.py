@@ -14,7 +14,7 @@ from pyarrow import ipc, parquet
 from goldfc.errors import BadRows
 from goldfc.site.table.form import AS_USUAL, FORM, Form
 from goldfc.site.table.numerals import as_whole
-from goldfc.site.table.text import PACKED, named, open_text, refuse_empty
+from goldfc.site.table.text import PACKED, names_in_header, open_text, refuse_empty
 
 # About so many bytes of text, or values of another file, make a block.
 BLOCK = 2**20
@@ -278,7 +278,7 @@ class Workbook(Format):
         rows = [row for row in sheet if any(cell != "" for cell in row)]
         if not rows:
             refuse_empty(path, self.form)
-        columns = zip(named(list(map(str, rows[0]))), zip(*rows, strict=True), strict=True)
+        columns = zip(names_in_header(list(map(str, rows[0]))), zip(*rows, strict=True), strict=True)
         return [(name, cells[1:]) for name, cells in columns if any(cell != "" for cell in cells)]
 
     def rows(self, path: Path) -> list[list[Cell]]:

@@ -138,7 +138,7 @@ def refuse_empty(path: Path, form: Form) -> NoReturn:
     raise BadRows(f"{path.name} is empty{where}; it needs a header line with the names of the columns.", "no-header")
 
 
-def named(header: Sequence[str]) -> list[str]:
+def names_in_header(header: Sequence[str]) -> list[str]:
     """Names in one line; a column without one is called by its place."""
     return [re.sub(r"\s*[\r\n\t]\s*", " ", name.strip()) or f"column {n}" for n, name in enumerate(header, 1)]
 
@@ -155,7 +155,7 @@ class TextTable:
         self.path, self.raw, self.lines = path, raw, lines
         self.total = path.stat().st_size
         header = next(csv.reader(StringIO(lines.first.decode("utf-8-sig"), newline=""), delimiter=lines.separator), [])
-        self.names = named(header)
+        self.names = names_in_header(header)
         if not any(name.strip() for name in header):
             refuse_empty(path, lines.form)
 
