@@ -34,10 +34,10 @@ from goldfc.agreement import Agreement
 from goldfc.errors import BadMessage, GoldError
 from goldfc.learning.judge import Kind
 from goldfc.message import wire
+from goldfc.message.density import is_far
 from goldfc.message.envelope import MAGIC, PRIVATE_PREFIX, Context, PrivateKey, is_sealed, read_cover, seal, unseal
 from goldfc.message.message import Message, canonical_json
 from goldfc.server.one_shot import fusion_of
-from goldfc.site.label import is_far
 
 MOST_SECONDS = 1.0
 MOST_MEGABYTES = 200.0

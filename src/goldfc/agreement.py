@@ -47,6 +47,13 @@ class Bounds(Strict):
     mass_cap: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] = 1.0
 
 
+class Memory(Strict):
+    """How long summaries of earlier rounds count; by default for ever, and as much as new ones."""
+
+    half_life: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] | None = None  # in rounds
+    window: Annotated[int, Field(ge=1)] | None = None  # so many rounds, this one among them
+
+
 class ListedSite(Strict):
     """Somebody who may take part, and her public key."""
 
@@ -102,6 +109,7 @@ class Agreement(Strict):
     seed: Annotated[int, Field(ge=0)] = 0
     deadline: datetime | None = None
     limits: Bounds = Bounds()
+    memory: Memory = Memory()
     server: Server = Server()
     sites: Annotated[tuple[ListedSite, ...], Field(strict=False)] = ()
     columns: Annotated[tuple[Column, ...], Field(strict=False, min_length=1)]
@@ -185,20 +193,21 @@ class Agreement(Strict):
             )
         return PublicKey(key)
 
-    def read_summary(self, message: Message) -> Summary:
-        """A summary that this federation can use; the limits of each site's influence are checked here."""
+    def read_summary(self, message: Message, *, or_earlier: bool = False) -> Summary:
+        """A summary of this round `or_earlier` ones that can be used; each site's influence is limited here."""
         summary = Summary.from_message(message)
         who = f"The summary of site {summary.site!r}"
-        self._check_origin(summary, who)
+        self._check_origin(summary, who, or_earlier)
         self._check_level(summary, who)
         self._check_parts(summary, who)
         self._check_ranges(summary, who)
         return summary
 
-    def _check_origin(self, summary: Summary, who: str) -> None:
+    def _check_origin(self, summary: Summary, who: str, or_earlier: bool) -> None:
         if self.sites and summary.site not in self.names:
             raise BadMessage(f"{who} is from a site that is not listed in {FILE}.", "site-not-listed")
-        if difference := self.terms.difference(summary.terms):
+        is_earlier = or_earlier and summary.terms.round < self.round
+        if difference := self.terms.difference(summary.terms, any_round=is_earlier):
             raise BadMessage(
                 f"{who} does not fit {FILE}: {difference}; it must be made again with the same file.",
                 "summary-of-other-terms",

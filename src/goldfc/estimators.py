@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_within
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
+from goldfc.message.density import distances, is_far
 from goldfc.message.levels import Level, Private, with_fewest
 from goldfc.message.model import Model
 from goldfc.message.task import Part, Scaling, Task, rows_each
@@ -21,7 +22,7 @@ from goldfc.randomness import generator, site_generator
 from goldfc.server.fusions import check_n_clusters
 from goldfc.server.one_shot import OneShot
 from goldfc.server.round import Round, run_round
-from goldfc.site.label import distances, is_far, predict, predict_proba
+from goldfc.site.label import predict, predict_proba
 from goldfc.site.participant import Site
 from goldfc.site.private.noise import Source
 from goldfc.transport.local import LocalPort
@@ -54,7 +55,8 @@ class _Federated(ClusterMixin, BaseEstimator):
         self.levels_ = result.model.levels
         self.micro_centroids_: FloatArray = np.vstack([summary.centroids for summary in result.summaries])
         self.micro_sites_ = result.model.micro_sites
-        self.micro_labels_: IntArray = result.model.micro_labels
+        self.cluster_ids_ = result.model.ids
+        self.micro_labels_: IntArray = result.model.ids[result.model.micro_labels]
         self.micro_certainty_: FloatArray = result.model.micro_certainty
         self.traffic_ = port.traffic
 
@@ -99,7 +101,11 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
     Attributes
     ----------
     labels_ : array of int, one per row
-        The global cluster of every row.
+        The global cluster of every row, by its id.
+    cluster_ids_ : array of int
+        The ids of the clusters, ascending: 0, 1, ..., or with `after` those that they had before.
+    changes_ : tuple of Change
+        With `after`: what became of the clusters before.
     certainty_ : array of float, one per row
         How certain that is, in [0, 1].
     n_clusters_ : int
@@ -157,11 +163,20 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        after: "Model | OneShotClustering | None" = None,
+    ) -> Self:
         """Cluster the rows of `X`; `groups` says which site holds each row (none: a single site holds all).
 
-        Sites are told apart by the text of their names. `y` is ignored. Tools that split rows (such as scikit-learn's
-        GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
+        With `after`, a model or an estimator that was fitted before, clusters that go on keep their ids, and `changes_`
+        says what has changed. Sites are told apart by the text of their names. `y` is ignored. Tools that split rows
+        (such as scikit-learn's GridSearchCV) keep `groups` for themselves unless metadata routing is on: see
+        `set_fit_request`.
         """
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
@@ -177,11 +192,13 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
             for name, own in zip(names, places, strict=True)
         ]
         port = LocalPort(sites, n_jobs=self.n_jobs)
-        result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
+        before = after.model_ if isinstance(after, OneShotClustering) else after
+        result = run_round(port, self.n_clusters, fusion, generator(seed, "server"), before)
 
         self.labels_ = in_row_order([site.labels for site in sites], places)
         self.certainty_ = in_row_order([site.certainty for site in sites], places)
         self.proposal_ = result.model.proposal
+        self.changes_ = () if result.model.descent is None else result.model.descent.changes
         self.kind_, self.why_ = result.model.kind, result.model.why
         self._set_result(result, port)
         return self
@@ -212,7 +229,7 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         return predict(*self._checked(X))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """How likely every row (down) belongs to every global cluster (across)."""
+        """How likely every row (down) belongs to every global cluster (across, in the order of `cluster_ids_`)."""
         return predict_proba(*self._checked(X))
 
     def transform(self, X: ArrayLike) -> FloatArray:

@@ -12,8 +12,8 @@ from goldfc import Model, OneShotClustering, label
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import read_agreement
 from goldfc.cli import main
+from goldfc.message.density import is_far
 from goldfc.message.wire import decode
-from goldfc.site.label import is_far
 from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
 from pages import text_of

@@ -19,15 +19,8 @@ from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES
-from goldfc.report.model_page import (
-    MOST_TRAITS,
-    Feature,
-    Support,
-    features_of,
-    most_special,
-    overall,
-    write_model_report,
-)
+from goldfc.report.features import Feature, features_of, overall
+from goldfc.report.model_page import MOST_TRAITS, Support, most_special, write_model_report
 from goldfc.server.gold import Gold
 from goldfc.server.influence import LeftOut
 from goldfc.site.gold import GoldSite

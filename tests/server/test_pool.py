@@ -17,13 +17,14 @@ from goldfc import LocalPort, Model, OneShot, Site, Summary, fuse, run_round, su
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS, Layout, MicroClusters
 from goldfc.message.columns import Column, Terms
+from goldfc.message.density import is_far
 from goldfc.message.levels import with_fewest
 from goldfc.message.task import Part, Task
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server_module
 from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_in
 from goldfc.server.one_shot import pool as pool_of
-from goldfc.site.label import is_far, predict
+from goldfc.site.label import predict
 from strategies import blobs, micro_clusters, same_partition, seeds
 
 Withheld = Sequence[Literal["mass", "shape"]]

@@ -15,12 +15,13 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage, BadRows
 from goldfc.learning.judge import Kind
 from goldfc.learning.paper.competition import Learning
+from goldfc.message import density as density_module
 from goldfc.message.columns import Column, Terms
+from goldfc.message.density import distances, is_far
 from goldfc.randomness import generator
 from goldfc.server.gold import Gold
-from goldfc.site import label as label_module
 from goldfc.site.gold import GoldSite
-from goldfc.site.label import distances, is_far, nearest_centroid, predict, predict_proba
+from goldfc.site.label import nearest_centroid, predict, predict_proba
 from sentences import refused
 from strategies import blobs, same_partition
 
@@ -125,8 +126,8 @@ def test_rows_are_labelled_alike_in_parts_of_any_size(kind: Kind, monkeypatch: p
     model, X = model_of_kind(kind)
     whole, far, probability = label(X, model), is_far(model, X), predict_proba(model, X)
     for at_once in (1, 700, 5000):
-        monkeypatch.setattr(label_module, "AT_ONCE", at_once)
-        monkeypatch.setattr(label_module, "ROWS_AT_LEAST", 1)
+        monkeypatch.setattr(density_module, "AT_ONCE", at_once)
+        monkeypatch.setattr(density_module, "ROWS_AT_LEAST", 1)
         np.testing.assert_array_equal(label(X, model)[0], whole[0])
         np.testing.assert_allclose(label(X, model)[1], whole[1], rtol=1e-9)
         np.testing.assert_array_equal(is_far(model, X), far)
@@ -137,10 +138,10 @@ def test_rows_are_labelled_alike_in_parts_of_any_size(kind: Kind, monkeypatch: p
 @all_kinds
 def test_no_part_of_the_rows_is_larger_than_it_may_be(kind: Kind) -> None:
     model, _ = model_of_kind(kind)
-    parts = list(label_module.parts_of(model, np.zeros((3_000_000, 2))))
+    parts = list(density_module.parts_of(model, np.zeros((3_000_000, 2))))
     assert sum(map(len, parts)) == 3_000_000
     compared = model.centroids if model.prototypes is None else model.prototypes.points
-    assert max(map(len, parts)) * len(compared) <= label_module.AT_ONCE
+    assert max(map(len, parts)) * len(compared) <= density_module.AT_ONCE
     assert len(parts[0]) >= 1000
 
 

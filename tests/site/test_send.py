@@ -13,10 +13,10 @@ import pytest
 from goldfc import Model, files, label
 from goldfc.agreement import Agreement
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
+from goldfc.message.density import is_far
 from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, encode
 from goldfc.server.round import fuse_admitted
-from goldfc.site.label import is_far
 from goldfc.site.labels import LABEL_COLUMNS, Labels, labels_of, lines_text, write_labels
 from goldfc.site.seals import check_unsigned, remember, remembered
 from goldfc.site.send import draft_summary, open_model, send

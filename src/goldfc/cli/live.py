@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from goldfc.cli.shared import A_FILE, K_OPTION, main, say
+from goldfc.cli.shared import A_FILE, AFTER_OPTION, K_OPTION, main, say
 from goldfc.files import OWN_GROUP, end_group
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ round = ""
 @click.option("--join", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, metavar="SECONDS")
 @click.option("--answer", type=click.FloatRange(0, min_open=True), default=600.0, show_default=True, metavar="SECONDS")
 @K_OPTION
+@AFTER_OPTION
 @click.option("--key", "key_file", type=A_FILE, help="The server's private key, where messages are sealed.")
 def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     federation: Path,
@@ -74,6 +75,7 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     join: float,
     answer: float,
     clusters: int | None,
+    after: Path | None,
     key_file: Path | None,
 ) -> None:
     """Run a live round of FEDERATION over Flower, on the SuperLink's machine.
@@ -91,12 +93,14 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
         out=str(out.absolute()),
         key=None if key_file is None else str(key_file.absolute()),
         clusters=clusters,
+        after=None if after is None else str(after.absolute()),
         expect=expect or simulate or how_many_are_listed(federation),
         join=join,
         answer=answer,
         tables=tables,
     )
-    job.load()  # what does not fit is told before anybody is asked
+    agreement, _ = job.load()  # what does not fit is told before anybody is asked
+    job.before(agreement)
     flwr = flower_program()
     out.mkdir(parents=True, exist_ok=True)
     job.write(job.file)  # from here on, no other round writes to the folder

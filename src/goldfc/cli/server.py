@@ -11,6 +11,7 @@ import click
 
 from goldfc.cli.shared import (
     A_FILE,
+    AFTER_OPTION,
     FEDERATION_OPTION,
     K_OPTION,
     KEY_OPTION,
@@ -43,16 +44,23 @@ MOST_SECONDS_TO_SETTLE = 10.0
 @K_OPTION
 @click.option("-o", "--out", type=A_FILE, required=True, help="The model, such as global.model.")
 @FEDERATION_OPTION
-def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federation: Path | None) -> None:
-    """Make the global clusters of all sites' SUMMARIES."""
+@AFTER_OPTION
+def fuse(
+    summaries: tuple[Path, ...], clusters: int | None, out: Path, federation: Path | None, after: Path | None
+) -> None:
+    """Make the global clusters of all sites' SUMMARIES; after a model, some may be of earlier rounds."""
     from goldfc.errors import BadSettings
     from goldfc.files import write_durably
     from goldfc.message.wire import encode, read_message
     from goldfc.server.admit import read_summary
+    from goldfc.server.deliver import read_model
     from goldfc.server.round import fuse_admitted
 
     agreement = agreement_for(out, federation)
-    check_out(out, is_message, [*summaries, federation])
+    check_out(out, is_message, [*summaries, federation, after])
+    before = None if after is None else read_model(after)
+    if before is not None and out.is_file():
+        check_not_passed(before, out)
     if agreement is not None and agreement.sealed:
         raise BadSettings(
             "In this federation messages are sealed, and so must be the models for every site: put the summaries into "
@@ -66,15 +74,28 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
             if agreement is None:
                 agreement = agreement_of_summary(content, path.name)
                 say("There is no federation.toml: the first summary says what the others must be like.")
-            found.append(read_summary(content, path.name, agreement, None)[0])
+            found.append(read_summary(content, path.name, agreement, None, or_earlier=before is not None)[0])
             bar.advance(bar.task_ids[0])
     if agreement is None:
         raise click.UsageError("Name at least one summary.")
 
     with saying_warnings(), working("fusing"):
-        result = fuse_admitted(found, agreement, clusters)
+        result = fuse_admitted(found, agreement, clusters, after=before)
         write_durably(out, encode(result.model.to_message()))
     show_result(result, out)
+
+
+def check_not_passed(before: "Model", out: Path) -> None:
+    """Refuse to put what comes after a model in the place of one that came later still."""
+    from goldfc.errors import BadMessage
+    from goldfc.server.deliver import read_model
+
+    there = read_model(out).descent
+    if there is not None and before.digest in there.ancestors[:-1]:
+        raise BadMessage(
+            f"{out} is a later model, which was itself made after model {before.fingerprint}; go on after {out}.",
+            "model-before-old",
+        )
 
 
 @main.command()
@@ -84,8 +105,22 @@ def fuse(summaries: tuple[Path, ...], clusters: int | None, out: Path, federatio
 @click.option("--close", is_flag=True, help="Take nothing more, and fuse what is in.")
 @click.option("--wait", is_flag=True, help="Stay until all listed sites are in or the deadline is over, then fuse.")
 @click.option("--replace", is_flag=True, help="Make another model of a round that has one, such as with another -k.")
-def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bool, wait: bool, replace: bool) -> None:
-    """Take in messages from FOLDER/inbox, say who is in and who is missing, and fuse when closed."""
+@click.option(
+    "--without", multiple=True, metavar="SITE", help="Leave out a site that withdraws; what it sent is put aside."
+)
+def collect(
+    folder: Path,
+    clusters: int | None,
+    key_file: Path | None,
+    close: bool,
+    wait: bool,
+    replace: bool,
+    without: tuple[str, ...],
+) -> None:
+    """Take in messages from FOLDER/inbox, say who is in and who is missing, and fuse when closed.
+
+    To begin the next round, raise `round` in FOLDER/federation.toml: what is in stays in.
+    """
     from goldfc.errors import BadSettings
     from goldfc.server.folder import Folder
 
@@ -97,9 +132,13 @@ def collect(folder: Path, clusters: int | None, key_file: Path | None, close: bo
             "--wait needs an end: list the [[sites]] in federation.toml, or set a deadline.", "wait-endless"
         )
     with place.locked():
+        place.begin()
+        for site in without:
+            place.withdraw(site, replace=replace)
+            say(f"{site} is left out.")
         take_in_all(place, wait=wait)
         status = place.status
-        if close or place.is_due() or (wait and not status.missing):
+        if close or place.is_due() or (wait and status.all_in):
             place.close()
         show_status(place.status)
         if not place.closed.is_file():
@@ -120,7 +159,7 @@ def take_in_all(place: "Folder", *, wait: bool) -> None:
     while True:
         events = take_in_once(place, told)
         unsettled = any(event.outcome == "waiting" for event in events) and time.monotonic() < patience
-        all_in = bool(place.agreement.sites) and not place.status.missing
+        all_in = bool(place.agreement.sites) and place.status.all_in
         done = not wait or place.is_due() or place.closed.is_file() or all_in
         if done and not unsettled:
             return
@@ -164,14 +203,12 @@ def write_folder_report(
 @FEDERATION_OPTION
 def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation: Path | None) -> None:
     """Make a page of MODEL: its clusters, who supports them, and, with the SUMMARIES, who changes what."""
-    from goldfc.message.model import Model
     from goldfc.message.wire import decode, naming, read_message
     from goldfc.report.model_page import write_model_report
+    from goldfc.server.deliver import read_model
 
     check_out(out, is_page, [model_file, federation, *summaries])
-    message = decode(read_message(model_file), model_file.name)
-    with naming(model_file.name):
-        model = Model.from_message(message)
+    model = read_model(model_file)
     agreement = agreement_for(model_file, federation)
     found = []
     for path in summaries:
@@ -180,7 +217,7 @@ def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation:
         # Also where messages are sealed: what was accepted lies there opened, and the model knows it by its digest.
         body = decode(content, path.name)
         with naming(path.name):
-            summary = agreement.read_summary(body)
+            summary = agreement.read_summary(body, or_earlier=model.after is not None)
         check_part_of(model, summary, path)
         found.append(summary)
     left_out = leave_each_out(found, model, agreement) if agreement else ()
@@ -220,6 +257,8 @@ def leave_each_out(summaries: "Sequence[Summary]", model: "Model", agreement: "A
 def show_status(status: "FolderStatus") -> None:
     """Who is in, and who is missing."""
     say(f"In: {', '.join(status.accepted) or 'nobody yet'}.")
+    for site, number in status.earlier.items():
+        say(f"Nothing new of {site}: what it sent in round {number} is used.")
     if status.missing:
         say(f"Missing: {', '.join(status.missing)}.")
     if status.model:
@@ -228,6 +267,8 @@ def show_status(status: "FolderStatus") -> None:
 
 def show_result(result: "Round", out: Path, sealed: Path | None = None) -> None:
     """What came out."""
+    from goldfc.report.changes import NOTHING, change_sentences
+
     model = result.model
     for site, why in result.left_out.items():
         say(f"Left out: {site}: {why}")
@@ -242,6 +283,8 @@ def show_result(result: "Round", out: Path, sealed: Path | None = None) -> None:
     say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.sites)} sites.")
     say(f"Its fingerprint, which every label has: {model.fingerprint}.")
     say(f"What they are like: {model.why}.")
+    for sentence in change_sentences(model):
+        say(f"Changed: {sentence}" if sentence != NOTHING else sentence)
     say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")
 
 

@@ -32,6 +32,9 @@ FEDERATION_OPTION = click.option(
 )
 KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private key, where messages are sealed.")
 ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.  [default: as agreed]")
+AFTER_OPTION = click.option(
+    "--after", type=A_FILE, help="The last model: its clusters keep their ids, and what has changed is told."
+)
 K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How many; proposed if not given.")
 
 FAILED = 1

@@ -3,6 +3,8 @@
 Three kinds are tried. *Shared*: round or stretched clusters that all have one covariance. *Own*: each has a covariance
 of its own. *Linked*: clusters of any form with gaps between them. Between the first two the Bayesian information
 criterion decides. Linked clusters are believed where their gaps are clear, and clearly larger than the others'.
+
+Where there were clusters before, their number and kind are the usual ones, and another must be clearly better.
 """
 
 import math
@@ -20,6 +22,7 @@ from goldfc.learning.mixture import clusters_of, may_be_own, one_hot
 from goldfc.learning.proposal import (
     OBSERVATIONS_OF_FORM,
     Candidate,
+    Curve,
     Fits,
     Proposal,
     best_of,
@@ -40,6 +43,19 @@ GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
 FEWEST_LINKED = 12
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
+# After a model its number of clusters stays if it lacks no more evidence than the price of so many clusters, or if its
+# gaps are hardly less clear; and its kind if gaps are no more clear, or less, than this beyond what is else asked for.
+NEARLY, NEARLY_AS_CLEAR, MORE = 0.5, 0.02, 0.1
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What there was before: clusters of a kind, and how many."""
+
+    kind: Kind
+    n_clusters: int
+    by_gaps: bool  # whether they were found by linkage
+    labels: IntArray  # of today's micro-clusters, as those clusters have them
 
 
 @dataclass(frozen=True)
@@ -72,9 +88,10 @@ def judge(
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
     belief: Belief = OF_ROWS,
+    usual: Usual | None = None,
 ) -> Verdict:
     """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike."""
-    court = Court(micro, rng, kinds, starts, belief)
+    court = Court(micro, rng, kinds, starts, belief, usual)
     if n_clusters is None:
         return court.propose()
     return court.decide(min(n_clusters, micro.distinct))
@@ -89,6 +106,7 @@ class Court:
     kinds: tuple[Kind, ...]
     starts: int
     belief: Belief
+    usual: Usual | None = None
 
     def decide(self, n_clusters: int) -> Verdict:
         """So many clusters, of the kind to believe."""
@@ -102,7 +120,7 @@ class Court:
             return verdict
         gap = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
         other = clarity(gap, self.micro.mass, verdict.labels)
-        return self.linked(linked) if is_clear(linked.clarity, other, GAP, LEAD) else verdict
+        return self.linked(linked) if self.are_clear(linked.clarity, other, GAP, LEAD) else verdict
 
     def propose(self) -> Verdict:
         """As many clusters as the evidence speaks for."""
@@ -110,19 +128,36 @@ class Court:
             return replace(self.mixture(1), proposal=proposal_of({1: 0.0}, short_list({1: 0.0})))
         tree = self.tree()
         gaps = {} if tree is None else gap_curve(tree, self.micro.mass)
-        clear = best_of(gaps)
+        clear = self.number_in(gaps, NEARLY_AS_CLEAR, linked=True)
         evidence = weigh(self.micro)
-        verdict = self.mixture(best_of(evidence.curve))
+        verdict = self.mixture(self.number_in(evidence.curve, self.nearly, linked=False))
         candidates = short_list(evidence.curve)
         if tree is None or clear == 1:
             return replace(verdict, proposal=proposal_of(evidence.curve, candidates))
         other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
         clearest = Candidate(clear, f"the clearest gaps between clusters ({gaps[clear]:.2f} of 1)")
-        if not (self.only_linked or is_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
+        if not (self.only_linked or self.are_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
             return replace(verdict, proposal=proposal_of(evidence.curve, with_another(candidates, clearest)))
         linked = best_linked(tree, self.micro.mass, clear)
         by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
         return replace(self.linked(linked), proposal=proposal_of(gaps, with_another((clearest,), by_fit)))
+
+    def number_in(self, curve: Curve, nearly: float, *, linked: bool) -> int:
+        """Where the curve is highest, or the usual number of such clusters, if that is nearly as high."""
+        best, usual = best_of(curve), self.usual
+        if usual is None or usual.by_gaps != linked:
+            return best
+        return usual.n_clusters if curve.get(usual.n_clusters, -math.inf) >= curve.get(best, 0.0) - nearly else best
+
+    @property
+    def nearly(self) -> float:
+        """How much evidence may be missing of the best one's."""
+        return float(NEARLY * Fits(self.micro).price * (self.micro.centroids.shape[1] + 1))
+
+    def are_clear(self, gap: float, other: float, at_least: float, lead: float) -> bool:
+        """Whether gaps are clear, and clearly larger than others; it takes more, or less, where that is unusual."""
+        more = 0.0 if self.usual is None else -MORE if self.usual.by_gaps else MORE
+        return is_clear(gap, other, at_least + more, lead + more)
 
     @property
     def only_linked(self) -> bool:
@@ -139,7 +174,10 @@ class Court:
         """The consensus of mixtures, of the kind that has more evidence."""
         kind = self.kind_of_mixture(n_clusters)
         own = kind == "own"
-        found = find_consensus(self.micro, n_clusters, self.rng, own=own, starts=self.starts, belief=self.belief)
+        usual = None if self.usual is None else self.usual.labels
+        found = find_consensus(
+            self.micro, n_clusters, self.rng, own=own, starts=self.starts, belief=self.belief, usual=usual
+        )
         return Verdict(kind, WHY[kind], found.labels, found.certainty, found.levels)
 
     def kind_of_mixture(self, n_clusters: int) -> Kind:
@@ -149,7 +187,8 @@ class Court:
         if "shared" not in self.kinds:
             return "own"
         fits = Fits(self.micro, OBSERVATIONS_OF_FORM)
-        return "own" if fits.own(n_clusters) > fits.shared(n_clusters) else "shared"
+        usual = 0.0 if self.usual is None else self.nearly if self.usual.kind == "own" else -self.nearly
+        return "own" if fits.own(n_clusters) + usual > fits.shared(n_clusters) else "shared"
 
     def linked(self, linked: Linked) -> Verdict:
         """Clusters with gaps; of kind `own` if a mean and a covariance each tell them as well."""

@@ -191,11 +191,11 @@ class Terms(Strict):
             first += column.features
         return Layout(np.concatenate([np.empty(0, dtype=np.int64), *numbers]), tuple(categories))
 
-    def difference(self, other: "Terms") -> str | None:
-        """What `other` has otherwise, in words; nothing if they agree."""
+    def difference(self, other: "Terms", *, any_round: bool = False) -> str | None:
+        """What `other` has otherwise, in words; nothing if they agree, up to the round if any will do."""
         if self.federation != other.federation:
             return f"it is of federation {other.federation!r}, not of {self.federation!r}"
-        if self.round != other.round:
+        if self.round != other.round and not any_round:
             return f"it is of round {other.round}, not of round {self.round}"
         if len(self.columns) != len(other.columns):
             return f"it has {len(other.columns)} columns, not {len(self.columns)}"

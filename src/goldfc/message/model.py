@@ -17,6 +17,7 @@ from goldfc.learning.mixture import MOST_FOR_OWN
 from goldfc.learning.moments import LARGEST_VALUE, Moments
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.message.columns import MOST_FEATURES, UNNAMED, Name, Number, Terms, Text, as_facts
+from goldfc.message.descent import LARGEST_ID, MOST_ANCESTORS, MOST_CHANGES, Change, Descent, changes_in
 from goldfc.message.message import Message
 from goldfc.message.schema import Array, Content, Fact, array, fact, facts, group
 from goldfc.message.summary import Count, is_covariance
@@ -120,8 +121,41 @@ class Model(Content):
         Moments, default=None, count=Fact(PositiveFloat), mean=Array((1,)), squares=Array((1,))
     )
     terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
+    descent: Descent | None = group(  # where there was a model before
+        Descent,
+        default=None,
+        ids=Array((1,), whole=True),
+        next_id=Fact(Annotated[int, Field(ge=1, le=LARGEST_ID)]),
+        generation=Fact(Annotated[int, Field(ge=1, le=10**9)]),
+        ancestors=Fact(several(Digest, most=MOST_ANCESTORS), read=tuple, write=list),
+        joined=Fact(several(Name), read=tuple, write=list),
+        left=Fact(several(Name), read=tuple, write=list),
+        changes=Fact(
+            several(Change, most=MOST_CHANGES), read=changes_in, write=lambda changes: list(map(as_facts, changes))
+        ),
+    )
 
     KIND = "model"
+
+    @property
+    def ids(self) -> IntArray:
+        """What the clusters are called, ascending; in a first model 0, 1, ..."""
+        return np.arange(len(self.centroids)) if self.descent is None else self.descent.ids
+
+    @property
+    def next_id(self) -> int:
+        """The first id that no cluster ever had."""
+        return len(self.centroids) if self.descent is None else self.descent.next_id
+
+    @property
+    def after(self) -> str | None:
+        """The digest of the model before."""
+        return None if self.descent is None else self.descent.ancestors[-1]
+
+    @property
+    def digest(self) -> str:
+        """What tells it from every other model."""
+        return self.to_message().digest
 
     @property
     def micro_sites(self) -> tuple[str, ...]:
@@ -140,8 +174,8 @@ class Model(Content):
 
     @property
     def fingerprint(self) -> str:
-        """What tells it from every other model, in short."""
-        return self.to_message().digest[:12]
+        """The digest, in short."""
+        return self.digest[:12]
 
     def digest_of(self, site: str) -> str:
         """The digest of one site's summary."""
@@ -194,6 +228,11 @@ def fits(prototypes: Prototypes, shape: tuple[int, ...]) -> bool:
         and np.array_equal(labels, np.sort(labels))
         and np.array_equal(np.unique(labels), np.arange(shape[0]))
     )
+
+
+def are_ids(ids: IntArray, model: Model) -> bool:
+    """Whether they are one for every cluster, ascending, and all of them given out."""
+    return ids.shape == model.mass.shape and bool((np.diff(ids) > 0).all() and ids[-1] < model.next_id)
 
 
 def is_proposal(proposal: Proposal) -> bool:
@@ -349,5 +388,15 @@ RULES = (
         "what is proposed must have evidence",
         "model-proposal",
         lambda model: model.proposal is None or is_proposal(model.proposal),
+    ),
+    Rule(
+        "every cluster must have an id of its own, ascending, and below the next one",
+        "model-ids",
+        lambda model: are_ids(model.ids, model),
+    ),
+    Rule(
+        "its lineage must be one that a model can have",
+        "model-lineage",
+        lambda model: model.descent is None or model.descent.fits_together,
     ),
 )

@@ -9,8 +9,11 @@ from goldfc.message.levels import Private
 from goldfc.message.message import Message
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
+from goldfc.report.changes import change_sentences
 
 Line = tuple[str, str]
+# Of names and changes no more are listed.
+MOST_LISTED = 20
 
 
 def describe(message: Message) -> Iterator[Line]:
@@ -53,7 +56,11 @@ def describe_terms(terms: Terms) -> Iterator[Line]:
     yield "federation", f"{terms.federation or 'not named'}, round {terms.round}"
     if terms.columns:
         words = [f"{column.name} ({column.unit or column.kind})" for column in terms.columns]
-        yield "columns", ", ".join(words[:20]) + (f" and {len(words) - 20} more" if len(words) > 20 else "")
+        yield (
+            "columns",
+            ", ".join(words[:MOST_LISTED])
+            + (f" and {len(words) - MOST_LISTED} more" if len(words) > MOST_LISTED else ""),
+        )
 
 
 def shown_of_clusters(model: Model) -> str:
@@ -74,10 +81,17 @@ def describe_model(model: Model) -> Iterator[Line]:
     yield "fingerprint", f"{model.fingerprint}, which every label by it has"
     yield from describe_terms(model.terms)
     yield "clusters", f"{len(model.centroids)}, made of {', '.join(map(str, sizes))} micro-clusters"
+    yield "their ids", ", ".join(map(str, model.ids[:MOST_LISTED])) + (" ..." if len(model.ids) > MOST_LISTED else "")
     yield "their kind", model.why
+    if model.after is not None:
+        yield "made after", f"model {model.after[:12]}"
+        yield from (("what changed", sentence) for sentence in change_sentences(model)[:MOST_LISTED])
     yield "certainty", f"of labels at most about {model.agreement:.2f}: so far what was tried agrees, of 1"
     parts = [f"{site} ({count})" for site, count in zip(model.sites, model.micro_counts, strict=True)]
-    yield "sites", ", ".join(parts[:20]) + (f" and {len(parts) - 20} more" if len(parts) > 20 else "")
+    yield (
+        "sites",
+        ", ".join(parts[:MOST_LISTED]) + (f" and {len(parts) - MOST_LISTED} more" if len(parts) > MOST_LISTED else ""),
+    )
     if model.proposal is not None:
         for candidate in model.proposal.candidates:
             yield f"{candidate.n_clusters} clusters", candidate.reason

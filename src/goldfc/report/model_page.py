@@ -10,14 +10,14 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.files import write_durably
-from goldfc.learning.micro_clusters import diagonal_of
-from goldfc.learning.moments import scale_of
 from goldfc.message.levels import MULTIPLE
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
+from goldfc.report.changes import change_sentences
 from goldfc.report.columns_by_site import ColumnsBySite
 from goldfc.report.describe import shown_of_clusters
 from goldfc.report.drawings import draw_curve, draw_levels, templates
+from goldfc.report.features import Feature, features_of
 from goldfc.server.influence import LEAST_SITES, LeftOut, check_fused
 
 # How many columns a card shows, if they are so many standard deviations from the mean, and how many features the table.
@@ -28,31 +28,6 @@ MOST_FEATURES_SHOWN = 300
 LONGEST_BAR = 3.0
 # In the table of all features, what is so many standard deviations from the mean has the full tint, and an arrow.
 FULL_TINT, ARROW = 2.0, 1.0
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One number of a row, as people call it."""
-
-    column: str
-    name: str
-    unit: str
-    is_share: bool  # of yes and no, and of categories, a centroid is a share
-    mean: float
-    deviation: float
-
-    def text(self, value: float) -> str:
-        """A value as one would say it: no more digits than the spread makes worth reading."""
-        if self.is_share:
-            return f"{round(100.0 * value) + 0:d} %"
-        decimals = max(0, 1 - math.floor(math.log10(self.deviation)))
-        plain = decimals <= 6 and abs(value) < 1e9
-        text = f"{round(value, decimals) + 0.0:,.{decimals}f}" if plain else f"{value:.4g}"
-        return text.replace("-", "\N{MINUS SIGN}")
-
-    def with_unit(self, value: float) -> str:
-        """The same with its unit."""
-        return f"{self.text(value)} {self.unit}".strip()
 
 
 @dataclass(frozen=True)
@@ -79,7 +54,7 @@ class Trait:
 class Card:
     """A global cluster."""
 
-    number: int
+    number: int  # its id
     micro_clusters: int
     share: float  # of all rows; where these are not known, of all micro-clusters
     rows: int | None
@@ -186,6 +161,9 @@ def write_model_report(
             curve=draw_curve(model.proposal) if model.proposal and len(model.proposal.n_clusters) > 1 else None,
             shown=shown_of_clusters(model),
             tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
+            ids=model.ids.tolist(),
+            changes=change_sentences(model),
+            rounds=sites_by_round(summaries),
             by_site=ColumnsBySite.of(summaries),
             summaries=summaries,
             multiple=MULTIPLE,
@@ -193,10 +171,16 @@ def write_model_report(
             least_sites=LEAST_SITES,
             missing=[name for name in expected if name not in model.sites and name not in refused],
             refused=refused,
-            alone=[int(cluster) for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
+            alone=model.ids[support.micro.sum(axis=0) == 1].tolist(),
         )
     )
     write_durably(path, html.encode(errors="replace"), private=True)
+
+
+def sites_by_round(summaries: Sequence[Summary]) -> dict[int, list[str]]:
+    """Of which round everybody's summary is, the latest first."""
+    rounds = sorted({summary.terms.round for summary in summaries}, reverse=True)
+    return {number: [one.site for one in summaries if one.terms.round == number] for number in rounds}
 
 
 def one_fits_as_well(model: Model) -> bool:
@@ -212,34 +196,6 @@ def by_cluster(labels: IntArray, mass: IntArray, n_clusters: int) -> IntArray:
     return np.bincount(labels, weights=mass, minlength=n_clusters).astype(np.int64)
 
 
-def features_of(model: Model, weight: IntArray) -> list[Feature]:
-    """All features with their names and what they are like in all rows."""
-    mean, deviation = overall(model, weight)
-    names = [
-        (column.name, name, column.unit, column.kind != "number")
-        for column in model.terms.columns
-        for name in column.feature_names
-    ] or [(f"column {number}",) * 2 + ("", False) for number in range(1, len(mean) + 1)]
-    return [
-        Feature(*named, mean=float(m), deviation=float(d)) for named, m, d in zip(names, mean, deviation, strict=True)
-    ]
-
-
-def overall(model: Model, weight: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The mean and the standard deviation of all rows: as the sites told them, or as centroids and covariance do."""
-    if model.moments is not None:
-        return model.moments.mean, model.moments.scale
-    mean = np.average(model.centroids, axis=0, weights=weight)
-    variance = np.average((model.centroids - mean) ** 2, axis=0, weights=weight)
-    numbers, inside = model.layout.numbers, diagonal_of(model.covariance)
-    variance[numbers] += (np.average(inside, axis=0, weights=weight) if inside.ndim == 2 else inside)[: len(numbers)]
-    # A row has a level or not.
-    share = np.clip(mean, 0.0, 1.0)
-    for levels in model.layout.categories:
-        variance[levels] = share[levels] * (1.0 - share[levels])
-    return mean, scale_of(variance, np.abs(mean))[0]
-
-
 def z_scores(model: Model, features: Sequence[Feature]) -> FloatArray:
     """How far every centroid lies from the mean of all rows, in standard deviations."""
     mean, deviation = np.array([(feature.mean, feature.deviation) for feature in features]).T
@@ -253,7 +209,7 @@ def cards(model: Model, support: Support, features: Sequence[Feature], distances
     for number, (centroid, z) in enumerate(zip(model.centroids, distances, strict=True)):
         members = model.micro_labels == number
         yield Card(
-            number=number,
+            number=int(model.ids[number]),
             micro_clusters=int(members.sum()),
             share=float(share[number]),
             rows=None if support.all_rows is None else int(support.all_rows[number]),

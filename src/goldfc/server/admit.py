@@ -75,14 +75,16 @@ def read_body(message: bytes, agreement: Agreement, key: PrivateKey | None) -> b
     return unseal(message, context_of(agreement, site, "server"), agreement.key_of(site), own)
 
 
-def read_summary(message: bytes, source: str, agreement: Agreement, key: PrivateKey | None) -> tuple[Summary, bytes]:
-    """The summary in a file, and its body, if this federation can use it."""
+def read_summary(
+    message: bytes, source: str, agreement: Agreement, key: PrivateKey | None, *, or_earlier: bool = False
+) -> tuple[Summary, bytes]:
+    """The summary in a file, and its body, if this federation can use it; one of an earlier round if that will do."""
     with naming(source):
         body = read_body(message, agreement, key)
         sender = read_cover(message)[0].site if is_sealed(message) else None
     decoded = decode(body, source)
     with naming(source):
-        summary = agreement.read_summary(decoded)
+        summary = agreement.read_summary(decoded, or_earlier=or_earlier)
         if sender is not None and summary.site != sender:
             raise BadMessage(f"site {sender!r} signed it, but it speaks for {summary.site!r}", "signer-not-sender")
     return summary, body

@@ -7,7 +7,7 @@ from goldfc.agreement import Agreement, context_of
 from goldfc.files import write_durably
 from goldfc.message.envelope import PrivateKey, seal
 from goldfc.message.model import Model
-from goldfc.message.wire import encode
+from goldfc.message.wire import decode, encode, naming, read_message
 
 MODEL, SEALED = "global.model", "sealed"
 
@@ -18,6 +18,13 @@ def letters_of(model: Model, agreement: Agreement, key: PrivateKey | None) -> di
     if key is None:
         return dict.fromkeys(sites, body)
     return {site: seal(body, context_of(agreement, site, "site"), key, agreement.key_of(site)) for site in sites}
+
+
+def read_model(path: Path) -> Model:
+    """The model in a file."""
+    message = decode(read_message(path), path.name)
+    with naming(path.name):
+        return Model.from_message(message)
 
 
 def write_model(

@@ -2,14 +2,19 @@
 
     federation.toml   what was agreed on
     inbox/            where messages are put, by whatever way they come
-    accepted/         one per site, as it was checked; once here, a message is not lost
+    accepted/         the latest of every site, as it was checked; once here, a message is not lost
     rejected/         what could not be used, each with the reason beside it
+    withdrawn/        of sites that no longer take part
     closed.json       written when nothing more is taken
     global.model, sealed/, report.html   the result
+    rounds/           one folder for every round before: its model, closed.json and what was rejected
 
+When `round` in federation.toml is raised, the next one begins: what was accepted stays, a newer summary of a site takes
+the place of its older one, and the model is made after the last one. Of the history no more than two models are read.
 It can be killed at any moment: every file is whole or not there, and the next start goes on where this one ended.
 """
 
+import json
 import os
 import re
 import secrets
@@ -18,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -27,15 +33,16 @@ from goldfc.files import locked, sync_folder, write_durably
 from goldfc.message.columns import shown
 from goldfc.message.envelope import PrivateKey
 from goldfc.message.message import canonical_json
-from goldfc.message.model import Model
+from goldfc.message.model import MOST_SITES, Model
 from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, read_message
 from goldfc.server.admit import check_enough, read_summary, server_key
-from goldfc.server.deliver import MODEL, letters_of, write_model
+from goldfc.server.deliver import MODEL, letters_of, read_model, write_model
 from goldfc.server.round import Round, fuse_admitted
 
 # A message that ends too early may still be on its way; it is looked at again for so many seconds.
 SETTLING = 5.0
+CLOSED, ROUNDS, REJECTED = "closed.json", "rounds", "rejected"
 REASON = ".reason.txt"
 # While it is taken out of the inbox, a file has a name that nobody else writes to.
 CLAIMED = ".claimed"
@@ -61,8 +68,14 @@ class FolderStatus:
 
     accepted: tuple[str, ...]
     missing: tuple[str, ...]
+    earlier: dict[str, int]  # whose summary is of an earlier round, and of which
     closed: bool
     model: str | None  # its fingerprint, if there is one
+
+    @property
+    def all_in(self) -> bool:
+        """Whether everybody who is listed has sent something in this round."""
+        return not self.missing and not self.earlier
 
 
 class Folder:
@@ -73,7 +86,7 @@ class Folder:
         self.agreement = read_agreement(path / FILE)
         server_key(self.agreement, key)
         self._key = key
-        self.inbox, self.accepted, self.rejected = (path / name for name in ("inbox", "accepted", "rejected"))
+        self.inbox, self.accepted, self.rejected = (path / name for name in ("inbox", "accepted", REJECTED))
         for folder in (self.inbox, self.accepted, self.rejected):
             folder.mkdir(exist_ok=True)
 
@@ -98,14 +111,86 @@ class Folder:
     @property
     def status(self) -> FolderStatus:
         """How things stand."""
-        names = tuple(sorted(path.stem for path in self.accepted.glob("*.summary") if not path.name.startswith(".")))
+        paths = sorted(path for path in self.accepted.glob("*.summary") if not path.name.startswith("."))
+        names = tuple(path.stem for path in paths)
         missing = tuple(name for name in self.agreement.names if name not in names)
-        return FolderStatus(names, missing, self.closed.is_file(), self.fingerprint())
+        rounds = {path.stem: round_of(path, stamp_of(path)) for path in paths} if self.has_history else {}
+        earlier = {name: number for name, number in rounds.items() if number < self.agreement.round}
+        return FolderStatus(names, missing, earlier, self.closed.is_file(), self.fingerprint())
 
     @property
     def closed(self) -> Path:
         """What is there once nothing more is taken."""
-        return self.path / "closed.json"
+        return self.path / CLOSED
+
+    @property
+    def has_history(self) -> bool:
+        """Whether there was a round before."""
+        return (self.path / ROUNDS).is_dir()
+
+    def begin(self) -> None:
+        """Put away what is of an earlier round; that it is no longer closed says that all of it is put away."""
+        if not self.closed.is_file():
+            return
+        number = json.loads(self.closed.read_text(encoding="utf-8"))["round"]
+        if number > self.agreement.round:
+            raise BadSettings(
+                f"{FILE} is of round {self.agreement.round}, but round {number} has begun in {self.path}; rounds go "
+                "forward only.",
+                "round-over",
+            )
+        if number < self.agreement.round:
+            self._put_away(self.path / ROUNDS / str(number), number)
+
+    def _put_away(self, place: Path, number: int) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+        model = self.path / MODEL
+        if model.is_file() and read_model(model).terms.round == number:
+            write_durably(place / MODEL, model.read_bytes(), private=self.agreement.sealed)
+        write_durably(place / CLOSED, self.closed.read_bytes())
+        with suppress(OSError):  # it is there already
+            self.rejected.rename(place / REJECTED)
+        self.rejected.mkdir(exist_ok=True)
+        for folder in (self.path / ROUNDS, place, self.path):
+            sync_folder(folder)
+        self.closed.unlink()
+        sync_folder(self.path)
+
+    def before(self) -> Model | None:
+        """The model of the last round before this one that has one; refused if it is not what it seems."""
+        places = {int(path.parent.name): path for path in (self.path / ROUNDS).glob(f"*/{MODEL}")}
+        numbers = sorted(number for number in places if number < self.agreement.round)[-2:]
+        models = [read_model(places[number]) for number in numbers]
+        for number, model in zip(numbers, models, strict=True):
+            if model.terms.round != number:
+                raise BadMessage(
+                    f"{places[number]} is of round {model.terms.round}, not of {number}: put the right one there.",
+                    "history-round",
+                )
+        if len(models) == 2 and models[1].after != models[0].digest:
+            raise BadMessage(
+                f"{places[numbers[1]]} was not made after {places[numbers[0]]}: one of them is not the model of its "
+                "round; put the right one there.",
+                "history-forged",
+            )
+        return models[-1] if models else None
+
+    def withdraw(self, site: str, *, replace: bool = False) -> None:
+        """Leave a site out from now on, until it sends again; what it sent is put aside."""
+        place, aside = self.accepted / f"{site}.summary", self.path / "withdrawn"
+        if (there := self.fingerprint()) is not None and not replace:
+            raise BadSettings(
+                f"This round has a model already, {there}, by which sites may have labelled their rows; one without "
+                f"site {site!r} would replace it.",
+                "round-has-model",
+            )
+        if place.is_file():
+            aside.mkdir(exist_ok=True)
+            place.replace(aside / place.name)
+            sync_folder(aside)
+            sync_folder(self.accepted)
+        elif not (aside / place.name).is_file():
+            raise BadSettings(f"Nothing of site {site!r} is in {self.accepted}.", "site-not-in")
 
     def is_due(self) -> bool:
         """Whether the deadline has passed."""
@@ -115,11 +200,12 @@ class Folder:
         """Take nothing more; with too few sites the round stays open."""
         if not self.closed.is_file():
             check_enough(len(self.status.accepted), self.agreement)
-            facts = {"closed": timestamp(), "sites": list(self.status.accepted)}
+            facts = {"closed": timestamp(), "round": self.agreement.round, "sites": list(self.status.accepted)}
             write_durably(self.closed, canonical_json(facts).encode() + b"\n")
 
     def take_in(self) -> Iterator[Event]:
         """Judge every file in the inbox; each is on the disk where it belongs before it is spoken of."""
+        self.begin()
         for left_over in (path for part in (self.accepted, self.rejected) for path in part.glob(".*.part")):
             left_over.unlink()  # by a process that was killed
         for left_over in self.inbox.glob(f".*{CLAIMED}"):
@@ -151,6 +237,10 @@ class Folder:
             return settled(
                 Event("again", entry.name, f"{who} {summary.site!r} is in already, the very same."), entry, stamp
             )
+        if (number := round_of(place, stamp_of(place))) < summary.terms.round:
+            write_durably(place, body, private=self.agreement.sealed)
+            sentence = f"{who} {summary.site!r} is in; that of round {number} is no longer needed."
+            return settled(Event("accepted", entry.name, sentence), entry, stamp)
         return self._reject(
             entry,
             stamp,
@@ -172,12 +262,13 @@ class Folder:
         found = []
         for path in sorted(self.accepted.glob("*.summary")):
             message = decode(read_message(path), path.name)
-            found.append(self.agreement.read_summary(message))
+            found.append(self.agreement.read_summary(message, or_earlier=True))
         return found
 
     def fuse(self, n_clusters: int | None, *, replace: bool = False) -> Round:
-        """The model of all that are in, written for everybody; not another one where there is one."""
-        result = fuse_admitted(self.summaries(), self.agreement, n_clusters)
+        """The model of all that are in, written for everybody; not another one where this round has one."""
+        self.begin()
+        result = fuse_admitted(self.summaries(), self.agreement, n_clusters, after=self.before())
         there, new = self.fingerprint(), result.model.fingerprint
         if there not in {None, new} and not replace:
             raise BadSettings(
@@ -190,9 +281,10 @@ class Folder:
         return result
 
     def fingerprint(self) -> str | None:
-        """Of the model that there is."""
+        """Of this round's model, if there is one."""
         path = self.path / MODEL
-        return Model.from_message(decode(read_message(path), path.name)).fingerprint if path.is_file() else None
+        model = read_model(path) if path.is_file() else None
+        return model.fingerprint if model is not None and model.terms.round >= self.agreement.round else None
 
     def refused(self) -> dict[str, str]:
         """What could not be used, and why."""
@@ -201,6 +293,12 @@ class Folder:
             for path in sorted(self.rejected.glob(f"*{REASON}"))
             if path.is_file() and not path.is_symlink()
         }
+
+
+@lru_cache(maxsize=MOST_SITES)
+def round_of(path: Path, _stamp: Stamp) -> int:
+    """Of which round a summary is that was accepted."""
+    return Summary.from_message(decode(read_message(path), path.name)).terms.round
 
 
 def timestamp() -> str:

@@ -8,15 +8,17 @@ import warnings
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from goldfc.errors import BadMessage, BadSettings
+from goldfc.message.columns import Terms
 from goldfc.message.message import Message
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
+from goldfc.server.changes import going_on
 
 
 class Asked(Protocol):
@@ -40,6 +42,15 @@ class Fusion(Protocol):
         ...
 
 
+@runtime_checkable
+class Steady(Protocol):
+    """A fusion that can stay with clusters that there were."""
+
+    def staying(self, before: Model) -> Fusion:
+        """The same fusion, after a model."""
+        ...
+
+
 # Where each is, by its name; imported when it is asked for, because the paper's takes a compiler.
 FUSIONS: dict[str, str] = {"one-shot": "goldfc.server.one_shot:OneShot", "gold": "goldfc.server.gold:Gold"}
 
@@ -52,14 +63,34 @@ def fusion_named(name: str, **settings: Any) -> Fusion:
     return found
 
 
-def fuse(summaries: Iterable[Summary], n_clusters: int | None, fusion: Fusion | str, rng: np.random.Generator) -> Model:
+def fuse(
+    summaries: Iterable[Summary],
+    n_clusters: int | None,
+    fusion: Fusion | str,
+    rng: np.random.Generator,
+    after: Model | None = None,
+) -> Model:
     """Global clusters from all sites' summaries; the order in which they arrived does not matter.
 
-    With `n_clusters` None the number is proposed from the evidence, which is then part of the model.
+    With `n_clusters` None the number is proposed from the evidence, which is then part of the model. Clusters of the
+    model `after` which this one is made keep their ids, and summaries may be of several rounds.
     """
     check_n_clusters(n_clusters)
     chosen = fusion_named(fusion) if isinstance(fusion, str) else fusion
-    return chosen.fuse(in_order(summaries), n_clusters, rng)
+    ordered = in_order(summaries, any_round=after is not None)
+    if after is None:
+        return chosen.fuse(ordered, n_clusters, rng)
+    check_before(after, newest(ordered), ordered[0].centroids.shape[1])
+    return fuse_after(after, ordered, n_clusters, chosen, rng)
+
+
+def fuse_after(
+    after: Model, ordered: Sequence[Summary], n_clusters: int | None, chosen: Fusion, rng: np.random.Generator
+) -> Model:
+    """The same, of what is checked and in order, after a model."""
+    if isinstance(chosen, Steady):
+        chosen = chosen.staying(after)
+    return going_on(chosen.fuse(ordered, n_clusters, rng), after, ordered, rng)
 
 
 def check_n_clusters(n_clusters: int | None) -> None:
@@ -71,7 +102,26 @@ def check_n_clusters(n_clusters: int | None) -> None:
         )
 
 
-def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
+def check_before(after: Model, terms: Terms, n_features: int) -> None:
+    """Refuse a model that summaries of these terms cannot follow on."""
+    difference = terms.difference(after.terms, any_round=True)
+    if after.centroids.shape[1] != n_features:
+        difference = f"it has {after.centroids.shape[1]} features, not {n_features}"
+    if difference:
+        raise BadMessage(f"The model before does not fit the summaries: {difference}.", "model-before-other")
+    if after.terms.round > terms.round:
+        raise BadMessage(
+            f"The model before is of round {after.terms.round}, and this is round {terms.round}; begin a later one.",
+            "model-before-later",
+        )
+
+
+def newest(summaries: Sequence[Summary]) -> Terms:
+    """The terms of the latest round."""
+    return max((summary.terms for summary in summaries), key=lambda terms: terms.round)
+
+
+def in_order(summaries: Iterable[Summary], *, any_round: bool = False) -> tuple[Summary, ...]:
     """The summaries by site name; refuse them if they do not fit together."""
     ordered = tuple(sorted(summaries, key=lambda summary: summary.site))
     if not ordered:
@@ -85,7 +135,7 @@ def in_order(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
                 f"site {before.site!r} sent {before.centroids.shape[1]}; all must have the same columns.",
                 "features-differ",
             )
-        if difference := before.terms.difference(after.terms):
+        if difference := before.terms.difference(after.terms, any_round=any_round):
             raise BadMessage(
                 f"The summary of site {after.site!r} does not fit that of site {before.site!r}: {difference}.",
                 "summaries-differ",

@@ -11,7 +11,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
-from goldfc.server.fusions import fuse, in_order
+from goldfc.server.fusions import in_order
 from goldfc.server.one_shot import OneShot, pool
 
 # With fewer there is nobody, or only one, left to agree.
@@ -48,12 +48,12 @@ def leave_one_out(
         )
     if len(summaries) < LEAST_SITES:
         return
-    ordered = in_order(summaries)
+    ordered = in_order(summaries, any_round=model.after is not None)
     for left_out in ordered:
         rest = [summary for summary in ordered if summary is not left_out]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # those who are left may tell fewer apart: it is shown
-            without = fuse(rest, n_clusters or len(model.centroids), fusion, rng_of())
+            without = fusion.fuse(rest, n_clusters or len(model.centroids), rng_of())
         before = np.concatenate([model.labels_of(summary.site) for summary in rest])
         mass = pool(rest, rest[0].layout, by_mass=fusion.task.mass).mass
         agreement = adjusted_rand_index(before, without.micro_labels, mass)

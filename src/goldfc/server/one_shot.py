@@ -1,7 +1,7 @@
 """The default: all sites' micro-clusters are put together, and a judge decides which kind of clusters to believe."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import Agreement
 from goldfc.learning.consensus import OF_NOISY, OF_ROWS, STARTS
-from goldfc.learning.judge import KINDS, Kind, Verdict, judge
+from goldfc.learning.judge import KINDS, Kind, Usual, Verdict, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.levels import Levels
 from goldfc.learning.micro_clusters import (
@@ -23,10 +23,11 @@ from goldfc.learning.micro_clusters import (
 )
 from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
+from goldfc.message.density import shares_of_density
 from goldfc.message.model import Model, Prototypes
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
-from goldfc.server.fusions import warn_of_fewer
+from goldfc.server.fusions import newest, warn_of_fewer
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
@@ -47,7 +48,8 @@ class OneShot:
     """The default: clusters of the kind that the sites' micro-clusters speak for.
 
     The server fuses at most `at_most` micro-clusters, more are merged first. The rows of a site count no more than
-    `mass_cap` times those of the median site (None: all).
+    `mass_cap` times those of the median site (None: all), and half as much for every `half_life` rounds that its
+    summary is older than the newest (None: as much). With a model `before`, its clusters stay if nearly the best.
     """
 
     task: Task = field(default_factory=Task)
@@ -55,11 +57,22 @@ class OneShot:
     starts: int = STARTS
     at_most: int = 5_000
     mass_cap: float | None = None
+    half_life: float | None = None
+    before: Model | None = None
+
+    def staying(self, before: Model) -> "OneShot":
+        """The same, after a model."""
+        return replace(self, before=before)
+
+    def shares(self, summaries: Sequence[Summary]) -> list[float]:
+        """How much every row of a site counts: by how many it has, and how old they are."""
+        by_size, by_age = shares_of(summaries, self.mass_cap), freshness(summaries, self.half_life)
+        return [one * other for one, other in zip(by_size, by_age, strict=True)]
 
     def fuse(self, summaries: Sequence[Summary], n_clusters: int | None, rng: np.random.Generator) -> Model:
         """The kind of clusters that the micro-clusters speak for; with `n_clusters` None their number is proposed."""
         layout = summaries[0].layout
-        shares = shares_of(summaries, self.mass_cap)
+        shares = self.shares(summaries)
         # One thread: sums that are made by several depend in their last digits on how many there are.
         with threadpool_limits(limits=1):
             micro = pool(summaries, layout, by_mass=self.task.mass, shares=shares)
@@ -67,7 +80,8 @@ class OneShot:
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
             belief = OF_NOISY if any(summary.error is not None for summary in summaries) else OF_ROWS
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, belief=belief)
+            usual = None if self.before is None else usual_in(self.before, summaries, group, micro.mass)
+            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, belief=belief, usual=usual)
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
@@ -91,8 +105,17 @@ class OneShot:
             prototypes=prototypes,
             proposal=verdict.proposal,
             moments=pooled_moments(summaries, shares),
-            terms=summaries[0].terms,
+            terms=newest(summaries),
         )
+
+
+def usual_in(before: Model, summaries: Sequence[Summary], group: IntArray, mass: FloatArray) -> Usual:
+    """What the model before says of today's micro-clusters; of a group that which most of its mass is."""
+    labels = shares_of_density(before, np.vstack([summary.centroids for summary in summaries])).argmax(axis=1)
+    table = np.zeros((int(group.max()) + 1, len(before.centroids)))
+    np.add.at(table, (group, labels), mass)
+    by_gaps = before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps)
+    return Usual(before.kind, len(before.centroids), by_gaps, table.argmax(axis=1))
 
 
 @dataclass(frozen=True)
@@ -164,6 +187,14 @@ def shares_of(summaries: Sequence[Summary], cap: float | None) -> list[float]:
     # Of an even number the lower one of the middle two: otherwise, of two sites the larger would set its own limit.
     most = cap * sorted(told)[(len(told) - 1) // 2]
     return [1.0 if summary.rows is None else min(1.0, most / summary.rows) for summary in summaries]
+
+
+def freshness(summaries: Sequence[Summary], half_life: float | None) -> list[float]:
+    """How much rows count by their age in rounds: half as much after every half-life."""
+    if half_life is None:
+        return [1.0] * len(summaries)
+    latest = newest(summaries).round
+    return [0.5 ** ((latest - summary.terms.round) / half_life) for summary in summaries]
 
 
 def pooled_moments(summaries: Sequence[Summary], shares: Sequence[float]) -> Moments | None:
@@ -255,8 +286,8 @@ def masses_of(summaries: Sequence[Summary], by_mass: bool, shares: Sequence[floa
     return [
         told[summary.site]
         if summary.site in told
-        else np.full(len(summary.centroids), min(usual, most / len(summary.centroids)))
-        for summary in summaries
+        else np.full(len(summary.centroids), share * min(usual, most / len(summary.centroids)))
+        for summary, share in zip(summaries, shares, strict=True)
     ]
 
 
@@ -295,4 +326,4 @@ def next_ones(points: FloatArray) -> FloatArray:
 
 def fusion_of(agreement: Agreement) -> OneShot:
     """As was agreed on."""
-    return OneShot(agreement.task, mass_cap=agreement.limits.mass_cap)
+    return OneShot(agreement.task, mass_cap=agreement.limits.mass_cap, half_life=agreement.memory.half_life)

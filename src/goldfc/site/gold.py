@@ -49,7 +49,7 @@ class GoldSite(AnsweringSite):
 
     def _label(self, model: Model) -> tuple[IntArray, FloatArray]:
         own = model.own(self.name)
-        return model.micro_labels[own][self.micro_clusters], model.micro_certainty[own][self.micro_clusters]
+        return model.ids[model.micro_labels[own]][self.micro_clusters], model.micro_certainty[own][self.micro_clusters]
 
 
 def learn(

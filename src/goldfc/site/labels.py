@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.files import write_pieces_durably
+from goldfc.message.density import is_far
 from goldfc.message.model import Model
-from goldfc.site.label import is_far, label
+from goldfc.site.label import label
 from goldfc.site.table.table import Table
 
 # What spreadsheets take for the beginning of a formula, also after blanks, and in its wide form.

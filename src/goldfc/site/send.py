@@ -185,7 +185,9 @@ def open_model(message: bytes, source: str, agreement: Agreement | None, site: s
         model = Model.from_message(decoded)
         if not model.terms.columns:
             raise BadMessage("it names no columns, so no table can be labelled with it", "model-nameless")
-    if agreement is not None and (difference := agreement.terms.difference(model.terms)):
+    # A model of an earlier round can label with the file of a later one; not the other way round.
+    is_earlier = agreement is not None and model.terms.round < agreement.round
+    if agreement is not None and (difference := agreement.terms.difference(model.terms, any_round=is_earlier)):
         raise BadMessage(
             f"{source} does not fit {FILE}: {difference}; ask for the one that does.", "model-of-other-terms"
         )

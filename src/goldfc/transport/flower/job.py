@@ -22,7 +22,8 @@ from goldfc.message.envelope import PrivateKey
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 from goldfc.server.admit import server_key
-from goldfc.server.deliver import write_model
+from goldfc.server.deliver import read_model, write_model
+from goldfc.server.fusions import check_before
 
 JOB, STATUS = "job.json", "status.json"
 ACCEPTED, SITES = "accepted", "sites"
@@ -62,6 +63,7 @@ class Job(Paper):
     out: str
     key: str | None = None
     clusters: Annotated[int, Field(ge=1)] | None = None
+    after: str | None = None  # the last model
     expect: Annotated[int, Field(ge=1)]
     join: Seconds = 60.0
     answer: Seconds = 600.0
@@ -71,6 +73,14 @@ class Job(Paper):
     def file(self) -> Path:
         """Where it is handed over."""
         return Path(self.out) / JOB
+
+    def before(self, agreement: Agreement) -> Model | None:
+        """The last model, if this round's is to be made after one."""
+        if self.after is None:
+            return None
+        model = read_model(Path(self.after))
+        check_before(model, agreement.terms, agreement.terms.n_features)
+        return model
 
     def check_current(self) -> None:
         """Refuse to go on if another round has begun in the folder."""

@@ -45,8 +45,9 @@ def run_live(grid: Grid, job: Job, keeper: Keeper) -> Round:
     """One round with the nodes of a grid."""
     agreement, key = job.load()
     nodes = Nodes(Exchange(grid, Patience(job.expect, job.join, job.answer)), agreement, key, keeper)
+    before = job.before(agreement)
     result = fuse_admitted(
-        nodes.collect(), agreement, job.clusters, lambda left_out, odd: nodes.say(left_out=left_out, odd=odd)
+        nodes.collect(), agreement, job.clusters, lambda left_out, odd: nodes.say(left_out=left_out, odd=odd), before
     )
     nodes.hand_out(result.model)
     return result
