@@ -20,12 +20,13 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import decode
 from goldfc.site.ledger import Ledger
 from goldfc.site.policy import Policy
+from goldfc.site.private.curator import first_rows
 from goldfc.site.private.plan import Plan
 from goldfc.site.private.send import Budget, Request
 from goldfc.site.send import draft_summary
 from goldfc.site.table.table import open_table
 from sentences import has_sentence, refused
-from sites import bodies, rows_of, write_policy
+from sites import bodies, rows_in, rows_of, write_policy
 
 AGREED = """federation = "wards"
 round = {round}
@@ -116,6 +117,14 @@ def test_the_policy_only_makes_it_more_private(tmp_path: Path) -> None:
     assert Policy(most_eps=9.0).tightened(read_agreement(data.with_name("federation.toml"))).level == Private(eps=8.0)
 
 
+def test_a_private_message_is_as_coarse_as_was_agreed_and_as_the_site_wants_it(tmp_path: Path) -> None:
+    data = site(tmp_path / "east")
+    (data.parent / "federation.toml").write_text(AGREED.format(eps=1.0, round=1) + "step = 2\n", encoding="utf-8")
+    write_policy(data.parent, "steps = { age = 5 }")
+    told = Summary.from_message(decode(summarized(data))).centroids
+    np.testing.assert_array_equal(told % [5.0, 2.0], 0.0)
+
+
 def test_what_would_overdraw_the_budget_of_a_year_is_not_made(tmp_path: Path) -> None:
     data = site(tmp_path / "east", eps=1.0)
     write_policy(data.parent, "most_eps_a_year = 1.2")
@@ -170,6 +179,16 @@ def test_no_single_row_stops_a_message_or_changes_how_others_are_read(tmp_path: 
             after = table.rows.read(0, table.rows.shape[0])
         np.testing.assert_array_equal(after[: len(before)], before)
         assert len(after) <= len(before) + 1
+
+
+def test_rows_of_nobody_do_not_count_for_they_may_be_anybodys(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("who,age\n,1\nanna,2\nNA,3\nbea,4\nanna,5\n", encoding="utf-8")
+    columns, settings = (Column(name="age", range=(0.0, 120.0)),), {"drop": True, "refuse": "columns", "guess": False}
+    for whose in ("person_column", "id_column"):
+        with open_table(data, columns, **{whose: "who"}, **settings) as table:
+            assert rows_in(table).ravel().tolist() == [2.0, 4.0, 5.0]
+            assert first_rows(table.people, 1).tolist() == [True, True, False]
 
 
 def test_where_nothing_can_be_expected_it_asks_before_it_spends(tmp_path: Path) -> None:
@@ -229,6 +248,7 @@ def test_requests_differ_by_all_that_is_asked_for(tmp_path: Path) -> None:
     agreed = read_agreement(site(tmp_path / "east").with_name("federation.toml"))
     others = [agreed.model_copy(update=change) for change in ({"round": 2}, {"eps": 0.9}, {"withhold": ("mass",)})]
     requests = [Request.of("east", one, Policy()) for one in (agreed, *others)] + [Request.of("west", agreed, Policy())]
+    requests += [Request.of("east", agreed, Policy(**own)) for own in ({"steps": {"age": 5.0}}, {"person": "who"})]
     assert len({one.digest for one in requests if one}) == len(requests)
 
 
