@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -184,11 +185,12 @@ def test_no_single_row_stops_a_message_or_changes_how_others_are_read(tmp_path: 
 def test_rows_of_nobody_do_not_count_for_they_may_be_anybodys(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("who,age\n,1\nanna,2\nNA,3\nbea,4\nanna,5\n", encoding="utf-8")
-    columns, settings = (Column(name="age", range=(0.0, 120.0)),), {"drop": True, "refuse": "columns", "guess": False}
-    for whose in ("person_column", "id_column"):
-        with open_table(data, columns, **{whose: "who"}, **settings) as table:
+    age = Column(name="age", range=(0.0, 120.0))
+    roles: list[dict[str, Any]] = [{"person_column": "who"}, {"id_column": "who"}]
+    for role in roles:
+        with open_table(data, [age], drop=True, refuse="columns", guess=False, **role) as table:
             assert rows_in(table).ravel().tolist() == [2.0, 4.0, 5.0]
-            assert first_rows(table.people, 1).tolist() == [True, True, False]
+            assert cast("np.ndarray", first_rows(table.people, 1)).tolist() == [True, True, False]
 
 
 def test_where_nothing_can_be_expected_it_asks_before_it_spends(tmp_path: Path) -> None:
