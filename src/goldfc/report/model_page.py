@@ -188,6 +188,7 @@ def write_model_report(
             tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
             by_site=ColumnsBySite.of(summaries),
             summaries=summaries,
+            promises=promises_of(summaries),
             multiple=MULTIPLE,
             left_out=sorted(left_out, key=lambda without: without.agreement),
             least_sites=LEAST_SITES,
@@ -197,6 +198,14 @@ def write_model_report(
         )
     )
     write_durably(path, html.encode(errors="replace"), private=True)
+
+
+def promises_of(summaries: Sequence[Summary]) -> dict[str, list[str]]:
+    """What the messages promise, and which sites' do."""
+    found: dict[str, list[str]] = {}
+    for summary in summaries:
+        found.setdefault(summary.level.promise, []).append(summary.site)
+    return found
 
 
 def one_fits_as_well(model: Model) -> bool:

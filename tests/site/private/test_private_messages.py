@@ -1,5 +1,6 @@
 """Private messages by file and live: paid once, sent again byte by byte, and nothing else depends on rows."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +26,7 @@ from goldfc.site.private.curator import first_rows
 from goldfc.site.private.plan import Plan
 from goldfc.site.private.send import Budget, Request
 from goldfc.site.send import draft_summary
+from goldfc.site.summarize import summarize
 from goldfc.site.table.table import open_table
 from sentences import has_sentence, refused
 from sites import bodies, rows_in, rows_of, write_policy
@@ -94,7 +96,7 @@ def test_the_same_request_has_the_same_answer_and_costs_once(tmp_path: Path) -> 
     data.write_text("age,pressure\n1,100\n", encoding="utf-8")  # whatever has become of the rows
     assert summarized(data) == first
     assert [len(lines_of(data, event)) for event in ("spent", "sent", "sent again")] == [1, 1, 1]
-    assert "1 private messages" in run("budget", data)[1]
+    assert "Private messages: 1." in run("budget", data)[1]
     (data.parent / "federation.toml").write_text(AGREED.format(eps=1.0, round=2), encoding="utf-8")
     (tmp_path / "other").mkdir()
     data.write_bytes(site(tmp_path / "more").read_bytes())
@@ -271,6 +273,15 @@ def test_the_estimator_simulates_it_and_asks_for_ranges() -> None:
         OneShotClustering(4, privacy=1.0).fit(X)
     with refused(BadSettings, "ranges-form"):
         OneShotClustering(4, privacy=1.0, ranges=ranges[:2]).fit(X)
+
+
+def test_with_several_rows_of_a_person_there_are_as_many_micro_clusters_as_the_plan_says(tmp_path: Path) -> None:
+    data = site(tmp_path / "east")
+    agreed = read_agreement(data.with_name("federation.toml"))
+    level = Private(most_rows=4)
+    told = summarize(rows_of(0, MANY), "east", replace(agreed.task, level=level), terms=agreed.terms)[0]
+    hoped = Plan.of(agreed, MANY, 1, 2, level).cells
+    assert 0.5 * hoped <= len(told.centroids) <= hoped
 
 
 def test_a_plan_knows_hope_from_none(tmp_path: Path) -> None:

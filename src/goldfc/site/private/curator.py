@@ -50,6 +50,10 @@ class Curator:
         noise = discrete_gaussian(sigma, form[0] * form[1], self.randomness).reshape(form)
         return (sums.total.astype(np.int64) + noise).astype(np.float64) * (bound / unit)
 
+    def noise(self, bound: float, rho: Fraction) -> float:
+        """The standard deviation of the noise in what is released so."""
+        return self.most_rows * bound / float(2 * rho) ** 0.5
+
 
 @dataclass
 class Sums:

@@ -118,7 +118,7 @@ def find_private(
     radius = release_radius(curator, low, high, rho * FOR_RINGS)
     spread = release_spread(curator, low, high, radius, rho * FOR_MOMENTS)
     unit = Unit(low, high, spread)
-    count = int(min(most, max(FEWEST, cells_for(spread.n, len(low), rho))))
+    count = int(min(most, max(FEWEST, cells_for(spread.n / curator.most_rows, len(low), rho))))
     centres = release_votes(curator, unit, count, [rho * share for share in FOR_VOTES], rng)
     cells = release_step(curator, unit, centres, FIRST_CLIP * len(low) ** 0.5, rho * FOR_STEPS[0])
     for share in FOR_STEPS[1:]:
@@ -172,7 +172,7 @@ def release_spread(curator: Curator, low: FloatArray, high: FloatArray, radius: 
     mean = np.clip(sums[1 : d + 1] * (radius / MEAN / n), -1.0, 1.0)
     moments = matrix(sums[d + 1 :], d) * (radius**2 / n) - np.outer(mean, mean)
     # The noise in a variance; in a covariance it has half its variance.
-    noise = (bound * radius**2 / n) ** 2 / float(2 * rho)
+    noise = (curator.noise(bound, rho) * radius**2 / n) ** 2
     return shrunk_spread(n, mean, moments, noise, 1e-3 * radius**2 / d)
 
 
@@ -230,7 +230,7 @@ def release_step(curator: Curator, unit: Unit, centres: FloatArray, radius: floa
         return own, np.hstack([np.full((len(q), 1), 0.5), q, (square[:, None] - 0.5) / 2.0])
 
     sums = curator.release("step", touch, (len(whole), d + 2), bound, rho)
-    noise = bound / float(2 * rho) ** 0.5
+    noise = curator.noise(bound, rho)
     mass = 2.0 * sums[:, 0]
     stays = mass > CERTAIN * 2.0 * noise
     stays[np.argmax(mass)] = True
