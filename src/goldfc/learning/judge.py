@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.consensus import GRANULARITIES, OF_ROWS, STARTS, Belief, find_consensus
+from goldfc.learning.consensus import GRANULARITIES, STARTS, find_consensus
 from goldfc.learning.levels import Levels
 from goldfc.learning.linkage import LIMITS, Linkage, SpanningTree, evenness, gap_of, gap_of_linkage, link, spanning_tree
 from goldfc.learning.micro_clusters import MicroClusters
@@ -71,10 +71,9 @@ def judge(
     *,
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
-    belief: Belief = OF_ROWS,
 ) -> Verdict:
     """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike."""
-    court = Court(micro, rng, kinds, starts, belief)
+    court = Court(micro, rng, kinds, starts)
     if n_clusters is None:
         return court.propose()
     return court.decide(min(n_clusters, micro.distinct))
@@ -88,7 +87,6 @@ class Court:
     rng: np.random.Generator
     kinds: tuple[Kind, ...]
     starts: int
-    belief: Belief
 
     def decide(self, n_clusters: int) -> Verdict:
         """So many clusters, of the kind to believe."""
@@ -138,8 +136,7 @@ class Court:
     def mixture(self, n_clusters: int) -> Verdict:
         """The consensus of mixtures, of the kind that has more evidence."""
         kind = self.kind_of_mixture(n_clusters)
-        own = kind == "own"
-        found = find_consensus(self.micro, n_clusters, self.rng, own=own, starts=self.starts, belief=self.belief)
+        found = find_consensus(self.micro, n_clusters, self.rng, own=kind == "own", starts=self.starts)
         return Verdict(kind, WHY[kind], found.labels, found.certainty, found.levels)
 
     def kind_of_mixture(self, n_clusters: int) -> Kind:

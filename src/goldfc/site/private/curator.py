@@ -4,6 +4,7 @@ A mechanism is given a `Curator` and nothing else; `release` is all that it can 
 person, and what it costs, is the theorem of docs/differential-privacy.md.
 """
 
+import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ class Curator:
 
     def noise(self, bound: float, rho: Fraction) -> float:
         """The standard deviation of the noise in what is released so."""
-        return self.most_rows * bound / float(2 * rho) ** 0.5
+        return self.most_rows * bound / math.sqrt(2 * rho)
 
 
 @dataclass

@@ -2,21 +2,31 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from goldfc.agreement import Agreement
 from goldfc.message.levels import Private
 from goldfc.site.private.budget import rho_of
 from goldfc.site.private.mechanism import cells_for
 
-# By how many micro-clusters there are for a cluster: what share of the result without privacy was measured to be left.
-BANDS = (
-    (10.0, "92% and more"),
-    (6.0, "80% to 95%"),
-    (3.0, "40% to 85%"),
-    (0.0, "hopeless: less than half, often nothing"),
-)
-# Below this, nobody should send anything.
-HOPELESS = 3.0
+
+class Band(NamedTuple):
+    """From so many micro-clusters for every cluster on, such a share of the result without privacy is left."""
+
+    least: float
+    low: float
+    high: float = math.inf
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        if not self.low:
+            return "hopeless: less than half, often nothing"
+        return f"{self.low:.0%} and more" if self.high == math.inf else f"{self.low:.0%} to {self.high:.0%}"
+
+
+# As it was measured (benchmarks/private): in the first one most is left; in the last one nobody should send anything.
+BANDS = (Band(10.0, 0.92), Band(6.0, 0.8, 0.95), Band(3.0, 0.4, 0.85), Band(0.0, 0.0, 0.5))
 # If nobody says how many clusters there are, hope is for so many.
 FEWEST_CLUSTERS = 2
 # Those that are tried when an eps is looked for that is enough.
@@ -59,24 +69,29 @@ class Plan:
     @property
     def expected(self) -> str:
         """In words."""
-        return next(words for least, words in BANDS if self.for_each_cluster >= least)
+        return self.band.words
+
+    @property
+    def band(self) -> Band:
+        """What was measured of such federations."""
+        return next(band for band in BANDS if self.for_each_cluster >= band.least)
 
     @property
     def clusters_enough(self) -> int:
         """For how many clusters most of the result is left."""
-        return int(self.cells * self.sites / BANDS[0][0])
+        return int(self.cells * self.sites / BANDS[0].least)
 
     @property
     def is_hopeless(self) -> bool:
         """Whether the budget would be spent for nothing."""
-        return self.for_each_cluster < HOPELESS
+        return self.band == BANDS[-1]
 
     @property
     def enough(self) -> float | None:
         """The least eps with which most is left; None if no sensible one is enough."""
-        return next((eps for eps in TRIED if self.with_eps(eps).for_each_cluster >= BANDS[0][0]), None)
+        return next((eps for eps in TRIED if self.with_eps(eps).for_each_cluster >= BANDS[0].least), None)
 
     @property
     def sites_enough(self) -> int:
         """With how many such sites most is left at this eps."""
-        return math.ceil(BANDS[0][0] * self.n_clusters / self.cells)
+        return math.ceil(BANDS[0].least * self.n_clusters / self.cells)
