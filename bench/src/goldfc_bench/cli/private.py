@@ -21,7 +21,7 @@ def private_command(seeds: int, chosen: tuple[str, ...], quick: bool, jobs: int,
     from goldfc_bench.attacks.run import Row as AttackRow
     from goldfc_bench.private import attacks, run, seconds
     from goldfc_bench.private.federations import GENERATED, HELD_OUT, SPLITS, Federation
-    from goldfc_bench.private.making import make_rows
+    from goldfc_bench.private.making import make_rows, most_asked
     from goldfc_bench.private.page import Results, as_markdown
     from goldfc_bench.rows import RowFile
 
@@ -29,9 +29,9 @@ def private_command(seeds: int, chosen: tuple[str, ...], quick: bool, jobs: int,
     attacked, sizes = attacks.all_work(), seconds.SIZES
     if quick:
         federations = (Federation("small", 200, 3, 3, apart=3.0), Federation("smaller", 60, 2, 2, apart=4.0))
-        attacked, sizes = attacks.all_work(("breast cancer",), (300,)), seconds.SIZES[:1]
+        attacked, sizes = attacks.all_work(("diabetes",), (300,)), seconds.SIZES[:1]
     federations = tuple(one for one in federations if not chosen or one.name in chosen)
-    work, of = run.all_work(federations, seeds), partial(run.row_of, federations=federations)
+    work, of = most_asked(run.all_work(federations, seeds)), partial(run.row_of, federations=federations)
     with TemporaryDirectory() as scratch, progress_bar("runs", len(work) + len(attacked)) as bar:
         folder = out / "private" if out else Path(scratch)
         more = partial(bar.advance, bar.task_ids[0])

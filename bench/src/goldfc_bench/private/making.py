@@ -4,7 +4,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeVar
 
 from goldfc._parallel import side_by_side
+from goldfc_bench.private.run import NONE, PRIVATE
+from goldfc_bench.private.run import Work as WorkOfRun
 from goldfc_bench.rows import RowFile
+
+# After so many draws there is no more of the large eps, and of rivals.
+DRAWS_OF_ALL, MOST_EPS = 3, 2.0
 
 
 class Made(Protocol):
@@ -27,6 +32,15 @@ class Made(Protocol):
 
 Work = TypeVar("Work", bound=Hashable)
 AnyRow = TypeVar("AnyRow", bound=Made)
+
+
+def most_asked(work: Sequence[WorkOfRun]) -> list[WorkOfRun]:
+    """All of the first draws, and of others what is asked for most."""
+    return [
+        (name, seed, method, eps)
+        for name, seed, method, eps in work
+        if seed < DRAWS_OF_ALL or (method in {NONE, PRIVATE} and eps <= MOST_EPS)
+    ]
 
 
 def make_rows(
