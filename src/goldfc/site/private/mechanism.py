@@ -184,10 +184,8 @@ def shrunk_spread(n: float, mean: FloatArray, moments: FloatArray, noise: float,
     differ = max(float(variance.var()) - noise * (1.0 - 1.0 / d), 0.0)
     scale = np.sqrt(np.maximum(usual + (variance - usual) * (differ / (differ + noise)), LEAST * usual))
     correlations = moments / np.outer(scale, scale)
-    np.fill_diagonal(correlations, 0.0)
-    square = float((correlations**2).sum()) / max(1, d * (d - 1))
-    correlations *= max(0.0, square - noise / 2.0 / usual**2) / max(square, 1e-12)
-    return Spread(n, mean, scale, covariance_near(np.eye(d) + correlations, LEAST))
+    np.fill_diagonal(correlations, 1.0)
+    return Spread(n, mean, scale, covariance_near(shrunk(correlations, noise / 2.0 / usual**2), LEAST))
 
 
 def release_votes(
@@ -252,8 +250,10 @@ def release_scatter(curator: Curator, unit: Unit, cells: Cells, rho: Fraction) -
         return np.zeros(len(q), dtype=np.int64), products(q)
 
     scatter = matrix(curator.release("scatter", touch, (1, len(pairs(d)[0])), 1.0, rho)[0], d)
-    trace = float(np.trace(scatter))
-    form = scatter * (d / trace) if trace > 0.0 else np.eye(d)
+    trace, form = float(np.trace(scatter)), np.eye(d)
+    if trace > 0.0:
+        # In what is off the diagonal, noise has half its variance.
+        form = shrunk(scatter * (d / trace), 0.5 * (curator.noise(1.0, rho) * d / trace) ** 2)
     share = float(np.clip(trace / cells.mass.sum(), *SHARES))
     return covariance_near(form, LITTLE) * variance_of(share, radius, d)
 
@@ -333,6 +333,14 @@ def variance_of(share: float, radius: float, d: int) -> float:
         inside = gammainc(d / 2.0 + 1.0, c / 2.0) / middle + 1.0 - gammainc(d / 2.0, c / 2.0)
         low, high = (middle, high) if inside > share else (low, middle)
     return float(radius**2 / (high * d))
+
+
+def shrunk(form: FloatArray, noise: float) -> FloatArray:
+    """What is off the diagonal drawn to 0, as far as it differs from that by no more than noise of such a variance."""
+    d, diagonal = len(form), np.diag(np.diagonal(form))
+    others = form - diagonal
+    square = float((others**2).sum()) / max(1, d * (d - 1))
+    return np.asarray(diagonal + others * (max(0.0, square - noise) / max(square, 1e-12)))
 
 
 def covariance_near(form: FloatArray, least: float) -> FloatArray:
