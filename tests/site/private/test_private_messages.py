@@ -289,6 +289,9 @@ def test_a_plan_knows_hope_from_none(tmp_path: Path) -> None:
     rich, poor = (Plan.of(agreed, rows, 8, 10, Private()) for rows in (50_000, 40))
     assert not rich.is_hopeless
     assert poor.is_hopeless
+    assert rich.is_enough
+    assert rich.sites_enough is not None
+    assert (poor.sites_enough, poor.enough) == (None, None)
     assert rich.enough is not None
     assert rich.enough <= 1.0
     code, told = run("plan", tmp_path / "east" / "federation.toml", "--rows", 5_000, "--sites", 8, "-k", 10)

@@ -15,6 +15,9 @@ from goldfc_bench.private.federations import HELD_OUT, N_SITES, Federation
 from goldfc_bench.private.rivals import RIVALS, RIVALS_AT
 from goldfc_bench.private.run import EPS, NONE, PRIVATE, Row
 
+# Hopeless is what is less; and without an ARI of so much there is no result to keep.
+HALF, NO_RESULT = 0.5, 0.05
+
 PAGE = """# The price of differential privacy
 
 Made by `{command}`.
@@ -40,9 +43,10 @@ The same exact noise, the same budget, the same fusion; they are told the number
 
 ## What was planned, and what came
 
-Micro-clusters for each cluster, as `goldfc plan` hopes for them from public facts, and the shares above, of every
-federation at every eps. What the plan says was read off all federations but those that are held out: of these it knows
-nothing.
+Micro-clusters of a site, or for each cluster if these are fewer, as `goldfc plan` hopes for them from public facts; and
+the shares above, of every federation at every eps, if there is a result without protection (an ARI of {no_result:g}).
+What the plan says was read off all federations but those that are held out: of these it knows nothing. *Right*: at
+least the share that is planned, or, where it is hopeless, less than half.
 
 {bands}
 
@@ -128,7 +132,8 @@ def as_markdown(
         aris=table(["federation", "no protection", *words], aris),
         rivals=table(["federation", "goldfc", *RIVALS], rivals),
         at=f"{at:g}",
-        bands=table(["for each cluster", "planned", "of", "right", "mean", "from", "to"], list(band_lines(results))),
+        bands=table(["micro-clusters", "planned", "of", "right", "mean", "from", "to"], list(band_lines(results))),
+        no_result=NO_RESULT,
         eps_of_attacks=EPS_OF_ATTACKS,
         # Gaussian noise of rho moves a mean by the root of 2 rho deviations at the most.
         one=NormalDist().cdf(rho**0.5),
@@ -144,16 +149,17 @@ def as_markdown(
 def band_lines(results: Results) -> Iterator[list[str]]:
     """Every band of the plan: the shares of federations at every eps, and how many of them are within it."""
     held_out = {one.name for one in HELD_OUT}
+    names = [name for name in results.names if results.ari(name, NONE, 0.0) >= NO_RESULT]
     for band in BANDS:
-        pairs = [(name, eps) for name in results.names for eps in EPS if results.hoped(name, eps).band == band]
+        pairs = [(name, eps) for name in names for eps in EPS if results.hoped(name, eps).band == band]
         for which in ("others", "held out"):
             shares = [
                 results.share(name, PRIVATE, eps) for name, eps in pairs if (name in held_out) == (which == "held out")
             ]
             if shares:
-                right = sum(band.low <= share <= band.high for share in shares)
+                right = sum(share >= band.low if band.low else share < HALF for share in shares)
                 span = [f"{fmean(shares):.0%}", f"{min(shares):.0%}", f"{max(shares):.0%}"]
-                yield [f"from {band.least:g}", band.words, which, f"{right} of {len(shares)}", *span]
+                yield [f"{band.least:g}", band.words, which, f"{right} of {len(shares)}", *span]
 
 
 def attack_lines(rows: Sequence[AttackRow]) -> Iterator[list[str]]:
