@@ -31,7 +31,8 @@ def private_command(seeds: int, chosen: tuple[str, ...], quick: bool, jobs: int,
         federations = (Federation("small", 200, 3, 3, apart=3.0), Federation("smaller", 60, 2, 2, apart=4.0))
         attacked, sizes = attacks.all_work(("diabetes",), (300,)), seconds.SIZES[:1]
     federations = tuple(one for one in federations if not chosen or one.name in chosen)
-    work, of = most_asked(run.all_work(federations, seeds)), partial(run.row_of, federations=federations)
+    work = most_asked(run.all_work(federations, seeds), federations)
+    of = partial(run.row_of, federations=federations)
     with TemporaryDirectory() as scratch, progress_bar("runs", len(work) + len(attacked)) as bar:
         folder = out / "private" if out else Path(scratch)
         more = partial(bar.advance, bar.task_ids[0])
