@@ -180,9 +180,9 @@ def attack_lines(rows: Sequence[AttackRow]) -> Iterator[list[str]]:
 
 
 def time_lines(results: Results, seconds: Sequence[tuple[int, Sequence[float]]]) -> Iterator[list[str]]:
-    """One site alone, against `suppressed`; and a site of every federation, against no protection."""
+    """One site by file, against `suppressed`; and a site of every federation, against no protection."""
     for size, (private, suppressed) in seconds:
-        yield [f"one site with {size:,} rows of 20 numbers", f"{private:.2f}", f"{suppressed:.2f}"]
+        yield [f"`goldfc summarize`, {size:,} rows of 20 numbers", f"{private:.2f}", f"{suppressed:.2f}"]
     for name in results.names:
         private, none = (
             fmean(row.seconds for row in results.rows if (row.federation, row.method) == (name, method)) / N_SITES

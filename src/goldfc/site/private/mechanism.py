@@ -275,7 +275,9 @@ def on_grid(z: FloatArray) -> FloatArray:
 
 def nearest(rows: FloatArray, centres: FloatArray) -> IntArray:
     """The nearest centre; both are whole numbers, and so are all sums, which are exact."""
-    return np.asarray(np.argmin(squares(centres) - 2.0 * (rows @ centres.T), axis=1))
+    score = rows @ (2.0 * centres).T
+    score -= squares(centres)
+    return np.asarray(np.argmax(score, axis=1))
 
 
 def residuals(rows: FloatArray, centres: FloatArray, radius: float) -> tuple[IntArray, FloatArray, FloatArray]:
