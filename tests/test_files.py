@@ -195,6 +195,13 @@ def test_lines_of_many_at_once_are_all_there(tmp_path: Path) -> None:
     assert sorted((tmp_path / "log").read_bytes().split()) == sorted(b"".join(lines).split())
 
 
+def test_a_line_that_was_cut_off_does_not_swallow_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"one\ntw")
+    files.append_durably(tmp_path / "log", b"three\n")
+    files.append_durably(tmp_path / "log", b"four\n")
+    assert (tmp_path / "log").read_bytes() == b"one\ntw\nthree\nfour\n"
+
+
 # --- a stranger's files ---
 
 

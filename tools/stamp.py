@@ -19,13 +19,18 @@ from typing import Any
 
 from goldfc_bench.attacks.file import code_of_rows
 from goldfc_bench.methods import METHODS, VARIANTS
+from goldfc_bench.private import attacks as private_attacks
+from goldfc_bench.private import run as private
+from goldfc_bench.private.rivals import RIVALS
 from goldfc_bench.run import code_of
 from goldfc_bench.shapes import run as shapes
 
 ROOT = Path(__file__).parent.parent
 NOTES = ROOT / "benchmarks" / "stamps.md"
 # Whose rows are told by their folder; all others are runs.
-FOLDERS = ("attacks", "shapes")
+FOLDERS = ("attacks", "private", "shapes")
+# How rows of the benchmark of privacy are made.
+WAYS = (private.NONE, private.PRIVATE, *RIVALS)
 
 # By what the rows are of, and by method.
 Codes = Mapping[str, Mapping[str, str]]
@@ -35,6 +40,7 @@ def codes_now() -> Codes:
     """The digests of the code as it is."""
     return {
         "attacks": {"": code_of_rows()},
+        "private": {"": private_attacks.code_of_rows(), **dict.fromkeys(WAYS, private.code_of_rows())},
         "shapes": {name: shapes.code_of(name) for name in shapes.ALL},
         "runs": {name: code_of(name) for name in METHODS | VARIANTS},
     }

@@ -155,9 +155,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def append_durably(path: Path, line: bytes) -> None:
-    """One more line of a private file, on the disk; not through a link."""
-    with os.fdopen(open_handle(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as file, held(file.fileno()):
-        file.write(line)
+    """One more line of a private file, on the disk; not through a link. It is whole, even if the last one is not."""
+    with os.fdopen(open_handle(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab") as file, held(file.fileno()):
+        size = os.fstat(file.fileno()).st_size
+        cut_off = size > 0 and read_at(file.fileno(), 1, size - 1) != b"\n"
+        file.write(b"\n" * cut_off + line)
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.parent)

@@ -15,7 +15,7 @@ from goldfc.errors import BadMessage
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.message.columns import Column, Terms
-from goldfc.message.levels import with_fewest
+from goldfc.message.levels import Private, with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES
@@ -314,6 +314,16 @@ def test_the_page_says_what_the_model_tells(model: Model, summaries: list[Summar
     assert "a single micro-cluster" not in text
     many = fuse(summaries, len(model.micro_labels) - 1, WAY, generator(0))
     assert "a single micro-cluster" in text_of(page_of(many, path))
+
+
+def test_the_page_says_what_every_sites_message_promises(path: Path) -> None:
+    terms = Terms(federation="wards", columns=(Column(name="age", range=(0.0, 120.0)),))
+    rows = np.random.default_rng(0).normal([[50.0]], 10.0, (200, 1))
+    levels = {"east": Private(most_rows=3), "north": Private(most_rows=3), "west": with_fewest(5)}
+    summaries = [summarize(rows, site, Task(level=level), terms=terms)[0] for site, level in levels.items()]
+    text = text_of(page_of(fuse(summaries, 1, WAY, generator(0)), path, summaries))
+    assert "east, north promises: private: (1, 1e-05)-differential privacy for any person with up to 3 rows" in text
+    assert "west promises: suppressed: no micro-cluster of fewer than 5 rows" in text
 
 
 def test_summaries_that_were_not_fused_are_refused(model: Model, summaries: list[Summary], path: Path) -> None:

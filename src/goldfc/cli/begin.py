@@ -102,7 +102,8 @@ def plan(federation: Path, rows: int, sites: int | None, clusters: int) -> None:
     say(f"{asked.sites} sites with {rows:,} rows, {asked.n_features} numbers each, {clusters} clusters (* as agreed):")
     console.print(table)
     enough = "no eps up to 8 is enough" if asked.enough is None else f"eps {asked.enough:g} is enough"
-    say(f"For most of the result {enough}, or, as agreed, {asked.sites_enough} such sites.")
+    sites_enough = "no number of such sites" if asked.sites_enough is None else f"{asked.sites_enough} such sites"
+    say(f"For most of the result {enough}, or, as agreed, {sites_enough}.")
 
 
 @main.command()

@@ -145,7 +145,8 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
             say("Nothing is written (--dry-run).")
             return
         message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
-    say_sent(out, message, draft.ledger, sealed=agreement.sealed)
+    say_sent(out, message, sealed=agreement.sealed)
+    say(f"{draft.ledger.folder} is private and stays at this site: the next message is compared with this one.")
 
 
 def summarize_privately(  # noqa: PLR0913 (as the command)
@@ -182,7 +183,8 @@ def summarize_privately(  # noqa: PLR0913 (as the command)
             return
         with working("learning"):
             sent = send_privately(request, table, data, policy, out, key)
-    say_sent(out, sent.message, ledger, sealed=agreement.sealed)
+    say_sent(out, sent.message, sealed=agreement.sealed)
+    say(f"{ledger.folder} is private and stays at this site: it keeps this message, and what was spent.")
 
 
 def private_lines(request: "Request", budget: "Budget") -> list[tuple[str, str]]:
@@ -236,19 +238,18 @@ def budget(data: Path) -> None:
     delta = max((Fraction(str(line["delta"])) for line in spent), default=Fraction(1, 100_000))
     total = Budget.of(ledger, policy).eps(delta)
     say(
-        f"{len(spent)} private messages. In the last year they add up to eps {float(total):.3g} at delta "
+        f"Private messages: {len(spent)}. In the last year they add up to eps {float(total):.3g} at delta "
         f"{float(delta):g}, of {policy.most_eps_a_year:g} that the policy allows. Sites that share people "
         "spend on their own: for those people it adds up."
     )
 
 
-def say_sent(out: Path, message: bytes, ledger: "Ledger", *, sealed: bool) -> None:
-    """What to do with the message, and what stays."""
+def say_sent(out: Path, message: bytes, *, sealed: bool) -> None:
+    """What to do with the message."""
     if sealed:
         say(f"{out}: {len(message) / 1000:.1f} kB, signed and sealed: only the server can read it. Hand it over.")
     else:
         say(f"{out}: {len(message) / 1000:.1f} kB. `goldfc inspect` shows it again; hand it to the server.")
-    say(f"{ledger.folder} is private and stays at this site: the next message is compared with this one.")
 
 
 def policy_line(data: Path, policy: "Policy") -> str:

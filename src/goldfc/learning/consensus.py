@@ -34,19 +34,6 @@ NO_STRENGTH = 1e-6
 
 
 @dataclass(frozen=True)
-class Belief:
-    """How far correlations are trusted at least, and which share of the mixtures counts: those that fit best."""
-
-    least_trust: float = 0.0
-    best: float = 1.0
-
-
-# Micro-centroids with noise are few and far apart. How rows lie around them was measured over all rows, so that
-# correlations can be trusted; and more of the starts end badly.
-OF_ROWS, OF_NOISY = Belief(), Belief(least_trust=0.7, best=0.25)
-
-
-@dataclass(frozen=True)
 class Consensus:
     """The cluster of every micro-cluster, how certain it is, and the levels."""
 
@@ -62,7 +49,6 @@ def find_consensus(
     *,
     own: bool = False,
     starts: int = STARTS,
-    belief: Belief = OF_ROWS,
     usual: IntArray | None = None,
 ) -> Consensus:
     """Fuse standardised micro-clusters into `n_clusters`, no more than are distinct (fewer if some end with none).
@@ -70,23 +56,16 @@ def find_consensus(
     The usual labels stay if they are as many, and the mixtures agree on them nearly as far.
     """
     counts = sorted({min(factor * n_clusters, micro.distinct) for factor in GRANULARITIES}, reverse=True)
-    # Nobody knows how far correlations can be trusted: from hardly, or the least, to nearly fully.
-    trusts = belief.least_trust + (1.0 - belief.least_trust) * ((np.arange(starts) + 0.5) / starts)
+    # Nobody knows how far correlations can be trusted: from hardly to nearly fully.
+    trusts = (np.arange(starts) + 0.5) / starts
     levels = [[draw_mixture(micro, count, own, float(trust), rng) for trust in trusts] for count in counts]
-    memberships = [mixture.memberships for level in levels for mixture in best_of_level(level, belief.best)]
+    memberships = [mixture.memberships for level in levels for mixture in level]
     labels, certainty = fuse_partitions(memberships, micro.mass, n_clusters, rng)
     if usual is not None and np.array_equal(np.unique(usual), np.arange(labels.max() + 1)):
         as_usual = co_membership(stack(memberships), micro.mass, usual)
         if micro.mass @ as_usual >= micro.mass @ certainty - NEARLY * micro.total_mass:
             labels, certainty = usual, as_usual
     return Consensus(labels, certainty, best_of_each(levels))
-
-
-def best_of_level(level: Sequence[Mixture], share: float) -> Sequence[Mixture]:
-    """Those that fit best, but at least one; all of them as they come."""
-    if share == 1.0:
-        return level
-    return sorted(level, key=lambda mixture: -mixture.log_likelihood)[: max(1, round(share * len(level)))]
 
 
 def draw_mixture(micro: MicroClusters, n_clusters: int, own: bool, trust: float, rng: np.random.Generator) -> Mixture:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.consensus import GRANULARITIES, OF_ROWS, STARTS, Belief, find_consensus
+from goldfc.learning.consensus import GRANULARITIES, STARTS, find_consensus
 from goldfc.learning.levels import Levels
 from goldfc.learning.linkage import LIMITS, Linkage, SpanningTree, evenness, gap_of, gap_of_linkage, link, spanning_tree
 from goldfc.learning.micro_clusters import MicroClusters
@@ -87,11 +87,10 @@ def judge(
     *,
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
-    belief: Belief = OF_ROWS,
     usual: Usual | None = None,
 ) -> Verdict:
     """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike."""
-    court = Court(micro, rng, kinds, starts, belief, usual)
+    court = Court(micro, rng, kinds, starts, usual)
     if n_clusters is None:
         return court.propose()
     return court.decide(min(n_clusters, micro.distinct))
@@ -105,7 +104,6 @@ class Court:
     rng: np.random.Generator
     kinds: tuple[Kind, ...]
     starts: int
-    belief: Belief
     usual: Usual | None = None
 
     def decide(self, n_clusters: int) -> Verdict:
@@ -175,9 +173,7 @@ class Court:
         kind = self.kind_of_mixture(n_clusters)
         own = kind == "own"
         usual = None if self.usual is None else self.usual.labels
-        found = find_consensus(
-            self.micro, n_clusters, self.rng, own=own, starts=self.starts, belief=self.belief, usual=usual
-        )
+        found = find_consensus(self.micro, n_clusters, self.rng, own=own, starts=self.starts, usual=usual)
         return Verdict(kind, WHY[kind], found.labels, found.certainty, found.levels)
 
     def kind_of_mixture(self, n_clusters: int) -> Kind:

@@ -166,6 +166,7 @@ def write_model_report(
             rounds=sites_by_round(summaries),
             by_site=ColumnsBySite.of(summaries),
             summaries=summaries,
+            promises=promises_of(summaries),
             multiple=MULTIPLE,
             left_out=sorted(left_out, key=lambda without: without.agreement),
             least_sites=LEAST_SITES,
@@ -181,6 +182,14 @@ def sites_by_round(summaries: Sequence[Summary]) -> dict[int, list[str]]:
     """Of which round everybody's summary is, the latest first."""
     rounds = sorted({summary.terms.round for summary in summaries}, reverse=True)
     return {number: [one.site for one in summaries if one.terms.round == number] for number in rounds}
+
+
+def promises_of(summaries: Sequence[Summary]) -> dict[str, list[str]]:
+    """What the messages promise, and which sites' do."""
+    found: dict[str, list[str]] = {}
+    for summary in summaries:
+        found.setdefault(summary.level.promise, []).append(summary.site)
+    return found
 
 
 def one_fits_as_well(model: Model) -> bool:

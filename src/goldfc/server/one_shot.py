@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import Agreement
-from goldfc.learning.consensus import OF_NOISY, OF_ROWS, STARTS
+from goldfc.learning.consensus import STARTS
 from goldfc.learning.judge import KINDS, Kind, Usual, Verdict, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.levels import Levels
@@ -79,9 +79,8 @@ class OneShot:
             group = merge_many(micro, self.at_most, rng)
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
-            belief = OF_NOISY if any(summary.error is not None for summary in summaries) else OF_ROWS
             usual = None if self.before is None else usual_in(self.before, summaries, group, micro.mass)
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, belief=belief, usual=usual)
+            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual)
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)

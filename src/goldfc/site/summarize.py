@@ -98,9 +98,7 @@ def tell_suppressed(rows: Rows, site: str, task: Task, rules: Rules, limits: Lim
 
 def tell_noise(rows: Rows, site: str, task: Task, rules: Rules, limits: Limits) -> Told:  # noqa: ARG001 (as all tellers)
     """Noisy sums; which row is nearest to which micro-centroid stays here."""
-    summary = tell_privately(
-        rows.source, site, task, rules.terms, rules.withhold, rows.people, randomness=rules.randomness
-    )
+    summary = tell_privately(rows.source, site, task, rules, rows.people)
     low, high = ranges_of(rules.terms)
     centres, labels = (summary.centroids - low) / (high - low), np.zeros(rows.shape[0], dtype=np.int32)
     found = measured(rows.source, labels, len(centres), lambda own: nearest((own - low) / (high - low), centres))

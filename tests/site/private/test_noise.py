@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
 from goldfc._types import FloatArray
+from goldfc.message.levels import Private
 from goldfc.site.private import budget, noise
 from goldfc.site.private.budget import FINE, cost_of, delta_of, eps_of, rho_of, sigma_of
+from goldfc.site.private.curator import UNIT
+from goldfc.site.private.mechanism import FOR_MOMENTS, FOR_RINGS, FOR_SCATTER, FOR_STEPS, FOR_VOTES
 from goldfc.site.private.noise import LARGEST_SIGMA, below, by_exponential, discrete_gaussian
 
 Randomness = Callable[[int], bytes]
@@ -113,6 +116,16 @@ def test_sigma_is_the_least_that_costs_no_more(bound: int, rho: Fraction) -> Non
     sigma = sigma_of(bound, rho)
     assert cost_of(bound, sigma) <= rho
     assert sigma == 1 or cost_of(bound, sigma - 1) > rho
+
+
+def test_the_smallest_budget_that_can_be_agreed_on_is_within_reach_of_the_sampler() -> None:
+    rho = rho_of(*Private(eps=0.05, delta=1e-12).budget)
+    least = min(FOR_RINGS, FOR_MOMENTS, FOR_SCATTER, *FOR_VOTES, *FOR_STEPS)
+    assert sigma_of(UNIT, rho * least) <= LARGEST_SIGMA
+
+
+def test_the_shares_of_the_touches_are_the_whole_budget() -> None:
+    assert sum((FOR_RINGS, FOR_MOMENTS, FOR_SCATTER, *FOR_VOTES, *FOR_STEPS)) == 1
 
 
 def test_a_budget_is_made_of_fractions() -> None:

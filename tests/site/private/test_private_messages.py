@@ -1,8 +1,10 @@
 """Private messages by file and live: paid once, sent again byte by byte, and nothing else depends on rows."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,12 +22,14 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import decode
 from goldfc.site.ledger import Ledger
 from goldfc.site.policy import Policy
+from goldfc.site.private.curator import first_rows
 from goldfc.site.private.plan import Plan
 from goldfc.site.private.send import Budget, Request
 from goldfc.site.send import draft_summary
+from goldfc.site.summarize import summarize
 from goldfc.site.table.table import open_table
 from sentences import has_sentence, refused
-from sites import bodies, rows_of, write_policy
+from sites import bodies, rows_in, rows_of, write_policy
 
 AGREED = """federation = "wards"
 round = {round}
@@ -92,7 +96,7 @@ def test_the_same_request_has_the_same_answer_and_costs_once(tmp_path: Path) -> 
     data.write_text("age,pressure\n1,100\n", encoding="utf-8")  # whatever has become of the rows
     assert summarized(data) == first
     assert [len(lines_of(data, event)) for event in ("spent", "sent", "sent again")] == [1, 1, 1]
-    assert "1 private messages" in run("budget", data)[1]
+    assert "Private messages: 1." in run("budget", data)[1]
     (data.parent / "federation.toml").write_text(AGREED.format(eps=1.0, round=2), encoding="utf-8")
     (tmp_path / "other").mkdir()
     data.write_bytes(site(tmp_path / "more").read_bytes())
@@ -114,6 +118,14 @@ def test_the_policy_only_makes_it_more_private(tmp_path: Path) -> None:
     level = Summary.from_message(decode(summarized(data))).level
     assert level == Private(eps=0.5)
     assert Policy(most_eps=9.0).tightened(read_agreement(data.with_name("federation.toml"))).level == Private(eps=8.0)
+
+
+def test_a_private_message_is_as_coarse_as_was_agreed_and_as_the_site_wants_it(tmp_path: Path) -> None:
+    data = site(tmp_path / "east")
+    (data.parent / "federation.toml").write_text(AGREED.format(eps=1.0, round=1) + "step = 2\n", encoding="utf-8")
+    write_policy(data.parent, "steps = { age = 5 }")
+    told = Summary.from_message(decode(summarized(data))).centroids
+    np.testing.assert_array_equal(told % [5.0, 2.0], 0.0)
 
 
 def test_what_would_overdraw_the_budget_of_a_year_is_not_made(tmp_path: Path) -> None:
@@ -170,6 +182,17 @@ def test_no_single_row_stops_a_message_or_changes_how_others_are_read(tmp_path: 
             after = table.rows.read(0, table.rows.shape[0])
         np.testing.assert_array_equal(after[: len(before)], before)
         assert len(after) <= len(before) + 1
+
+
+def test_rows_of_nobody_do_not_count_for_they_may_be_anybodys(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("who,age\n,1\nanna,2\nNA,3\nbea,4\nanna,5\n", encoding="utf-8")
+    age = Column(name="age", range=(0.0, 120.0))
+    roles: list[dict[str, Any]] = [{"person_column": "who"}, {"id_column": "who"}]
+    for role in roles:
+        with open_table(data, [age], drop=True, refuse="columns", guess=False, **role) as table:
+            assert rows_in(table).ravel().tolist() == [2.0, 4.0, 5.0]
+            assert cast("np.ndarray", first_rows(table.people, 1)).tolist() == [True, True, False]
 
 
 def test_where_nothing_can_be_expected_it_asks_before_it_spends(tmp_path: Path) -> None:
@@ -229,6 +252,7 @@ def test_requests_differ_by_all_that_is_asked_for(tmp_path: Path) -> None:
     agreed = read_agreement(site(tmp_path / "east").with_name("federation.toml"))
     others = [agreed.model_copy(update=change) for change in ({"round": 2}, {"eps": 0.9}, {"withhold": ("mass",)})]
     requests = [Request.of("east", one, Policy()) for one in (agreed, *others)] + [Request.of("west", agreed, Policy())]
+    requests += [Request.of("east", agreed, Policy(**own)) for own in ({"steps": {"age": 5.0}}, {"person": "who"})]
     assert len({one.digest for one in requests if one}) == len(requests)
 
 
@@ -251,11 +275,23 @@ def test_the_estimator_simulates_it_and_asks_for_ranges() -> None:
         OneShotClustering(4, privacy=1.0, ranges=ranges[:2]).fit(X)
 
 
+def test_with_several_rows_of_a_person_there_are_as_many_micro_clusters_as_the_plan_says(tmp_path: Path) -> None:
+    data = site(tmp_path / "east")
+    agreed = read_agreement(data.with_name("federation.toml"))
+    level = Private(most_rows=4)
+    told = summarize(rows_of(0, MANY), "east", replace(agreed.task, level=level), terms=agreed.terms)[0]
+    hoped = Plan.of(agreed, MANY, 1, 2, level).cells
+    assert 0.5 * hoped <= len(told.centroids) <= hoped
+
+
 def test_a_plan_knows_hope_from_none(tmp_path: Path) -> None:
     agreed = read_agreement(site(tmp_path / "east").with_name("federation.toml"))
     rich, poor = (Plan.of(agreed, rows, 8, 10, Private()) for rows in (50_000, 40))
     assert not rich.is_hopeless
     assert poor.is_hopeless
+    assert rich.is_enough
+    assert rich.sites_enough is not None
+    assert (poor.sites_enough, poor.enough) == (None, None)
     assert rich.enough is not None
     assert rich.enough <= 1.0
     code, told = run("plan", tmp_path / "east" / "federation.toml", "--rows", 5_000, "--sites", 8, "-k", 10)

@@ -105,9 +105,8 @@ def test_a_row_changes_every_release_by_one_bounded_vector(
     case: tuple[FloatArray, FloatArray, int], rho: Fraction
 ) -> None:
     rows, another, place = case
-    without = np.vstack([rows, another]) if not len(rows) else rows
-    one = run(without, None, 1, rho)
-    other = run(np.insert(without, place, another, axis=0), None, 1, rho, given=one.released)
+    one = run(rows, None, 1, rho)
+    other = run(np.insert(rows, place, another, axis=0), None, 1, rho, given=one.released)
     differ_by_one_person(one, other, 1)
 
 

@@ -11,6 +11,7 @@ from goldfc.demo.split import simulate
 from goldfc.message.columns import Column, Terms
 from goldfc.randomness import generator
 from goldfc_bench.cases import split_of
+from goldfc_bench.datasets import DATASETS
 
 N_SITES = 8
 # So many rows are generated for every row of a site: a site holds no row that others in its place would hold twice.
@@ -30,6 +31,7 @@ class Federation:
     apart: float = 1.2  # how far means spread in every feature, in standard deviations of a cluster
     stretched: float = 0.0  # how far columns depend on each other inside clusters
     wide: float = 1.0  # how many times as wide as need be the ranges are
+    draws: int = 3  # so many, at most
 
     @property
     def split(self) -> str | None:
@@ -92,7 +94,8 @@ def terms_around(sites: tuple[FloatArray, ...], wide: float) -> Terms:
     return Terms(federation="private", columns=tuple(columns))
 
 
-SIZES = tuple(Federation(f"8 x {rows:,} rows", rows) for rows in (300, 1_000, 5_000, 50_000))
+OFTEN = 10
+SIZES = tuple(Federation(f"8 x {rows:,} rows", rows, draws=OFTEN) for rows in (300, 1_000, 5_000, 50_000))
 WIDTHS = tuple(
     Federation(f"{d} columns", 5_000, d, apart=apart) for d, apart in ((2, 4.0), (5, 1.8), (20, 0.9), (100, 0.45))
 )
@@ -100,6 +103,16 @@ KINDS = (
     Federation("close clusters", 5_000, apart=0.95),
     Federation("stretched clusters", 5_000, apart=0.9, stretched=0.35),
     Federation("stretched, 1,000 rows", 1_000, apart=0.9, stretched=0.35),
-    Federation("ranges three times as wide", 5_000, wide=3.0),
+    Federation("ranges three times as wide", 5_000, wide=3.0, draws=OFTEN),
 )
 GENERATED = (*SIZES, *WIDTHS, *KINDS)
+# What `goldfc plan` says was read off the federations above; of these it knows nothing.
+HELD_OUT = (
+    Federation("held out: 4 clusters", 400, 6, 4, apart=2.0),
+    Federation("held out: 7 clusters", 1_500, 14, 7, apart=1.1),
+    Federation("held out: 15 clusters", 3_000, 8, 15, apart=1.6),
+    Federation("held out: 25 clusters", 8_000, 12, 25, apart=1.3),
+    Federation("held out: 5 stretched", 2_000, 30, 5, apart=0.8, stretched=0.2),
+)
+# Of the paper's splits, those that are drawn more often: the noise is, not the rows.
+SPLITS = tuple(Federation(name, draws=OFTEN if name in {"LA", "PE", "LE"} else Federation.draws) for name in DATASETS)

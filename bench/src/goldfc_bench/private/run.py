@@ -2,14 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from goldfc._parallel import side_by_side
 from goldfc.learning.rows import InMemory
 from goldfc.message.levels import Private
 from goldfc.message.summary import Summary
@@ -19,12 +17,10 @@ from goldfc.server.fusions import fuse
 from goldfc.server.one_shot import OneShot
 from goldfc.site.label import label
 from goldfc.site.private.curator import Curator
-from goldfc.site.private.plan import Plan
 from goldfc.site.summarize import summarize
 from goldfc_bench.digest import digest_of
 from goldfc_bench.private.federations import Drawn, Federation, drawn
 from goldfc_bench.private.rivals import RIVALS, RIVALS_AT
-from goldfc_bench.rows import RowFile
 from goldfc_bench.score import ari
 
 EPS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -41,8 +37,10 @@ class Row:
     eps: float  # 0: none
     ari: float
     cells: float  # micro-clusters of a site, in the mean
-    seconds: float  # of all sites
-    hoped: float  # micro-clusters for each cluster, by the plan
+    seconds: float  # of a processor, for all sites
+    rows: int  # of a site, in the mean
+    features: int
+    clusters: int
     code: str = ""
 
     @property
@@ -64,9 +62,10 @@ Work = tuple[str, int, str, float]
 
 
 def all_work(federations: Sequence[Federation], seeds: int) -> list[Work]:
-    """Every federation and seed: no protection, every eps, and the rivals."""
+    """Every federation and draw: no protection, every eps, and the rivals."""
     ways = [(NONE, 0.0), *((PRIVATE, eps) for eps in EPS), *((name, float(RIVALS_AT)) for name in RIVALS)]
-    return [(one.name, seed, *way) for one in federations for seed in range(seeds) for way in ways]
+    draws = [(one.name, seed) for seed in range(seeds) for one in federations if seed < one.draws]
+    return [(*draw, *way) for draw in draws for way in ways]
 
 
 def row_of(work: Work, federations: Sequence[Federation]) -> Row:
@@ -75,9 +74,9 @@ def row_of(work: Work, federations: Sequence[Federation]) -> Row:
     federation = next(one for one in federations if one.name == name)
     with threadpool_limits(limits=1):
         given = drawn(federation, seed)
-        begin = time.perf_counter()
+        begin = time.process_time()
         messages = list(sent(given, seed, method, eps))
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         model = fuse(messages, given.n_clusters, OneShot(), generator(seed, "server"))
         found = np.concatenate([label(rows, model)[0] for rows in given.sites])
     return Row(
@@ -88,7 +87,10 @@ def row_of(work: Work, federations: Sequence[Federation]) -> Row:
         ari=round(ari(np.concatenate(given.truth), found), 5),
         cells=float(np.mean([len(message.centroids) for message in messages])),
         seconds=round(seconds, 3),
-        hoped=round(hoped(given, eps), 3) if eps else 0.0,
+        rows=int(np.mean([len(own) for own in given.sites])),
+        features=len(given.terms.features),
+        clusters=given.n_clusters,
+        code=code_of_rows(),
     )
 
 
@@ -105,23 +107,6 @@ def sent(given: Drawn, seed: int, method: str, eps: float) -> Iterator[Summary]:
             yield RIVALS[method](Curator(InMemory(rows), randomness=lot.bytes), name, given.terms, level, lot)
 
 
-def hoped(given: Drawn, eps: float) -> float:
-    """How many micro-clusters for each cluster the plan hopes for, of sites of the mean size."""
-    rows = int(np.mean([len(own) for own in given.sites]))
-    plan = Plan(len(given.terms.features), rows, len(given.sites), given.n_clusters, Private(eps=eps))
-    return plan.for_each_cluster
-
-
-def make_rows(
-    work: Sequence[Work], federations: Sequence[Federation], jobs: int, file: RowFile[Row], on_row: Callable[[], None]
-) -> list[Row]:
-    """Make the rows that are not yet in the file, or whose code has changed, and give all, in the order of the work."""
-    code = digest_of("goldfc_bench.private.run")
-    made = {row.work: row for row in file.read() if row.code == code}
-    file.rewrite(made.values())
-    missing = [one for one in work if one not in made]
-    for row in side_by_side(partial(row_of, federations=federations), missing, jobs, prefer="processes"):
-        made[row.work] = replace(row, code=code)
-        file.append(made[row.work])
-        on_row()
-    return [made[one] for one in work]
+def code_of_rows() -> str:
+    """The digest of what makes them."""
+    return digest_of("goldfc_bench.private.run")

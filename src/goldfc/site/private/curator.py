@@ -4,6 +4,7 @@ A mechanism is given a `Curator` and nothing else; `release` is all that it can 
 person, and what it costs, is the theorem of docs/differential-privacy.md.
 """
 
+import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,8 +23,9 @@ from goldfc.site.private.noise import Source, discrete_gaussian
 # All rows of a person together have a length of at most so much, in whole numbers.
 UNIT = 2**16
 
-# Vectors are made so many numbers at a time.
-MOST_NUMBERS = 2**20
+# Rows are looked at a few at a time, of which all vectors, and the distances from all cells, are so many numbers: these
+# stay near the processor.
+MOST_NUMBERS = 2**18
 
 # Of every row, one for one: which of the cells it counts in, and the vector that is added there. It may depend on the
 # row itself, on what is public, and on what was released before.
@@ -50,6 +52,10 @@ class Curator:
         noise = discrete_gaussian(sigma, form[0] * form[1], self.randomness).reshape(form)
         return (sums.total.astype(np.int64) + noise).astype(np.float64) * (bound / unit)
 
+    def noise(self, bound: float, rho: Fraction) -> float:
+        """The standard deviation of the noise in what is released so."""
+        return self.most_rows * bound / math.sqrt(2 * rho)
+
 
 @dataclass
 class Sums:
@@ -68,7 +74,7 @@ class Sums:
     def see(self, where: slice, rows: FloatArray) -> None:
         """One more block."""
         rows = rows if self.counts is None else rows[self.counts[where]]
-        step = max(1, MOST_NUMBERS // self.form[1])
+        step = max(1, MOST_NUMBERS // sum(self.form))
         for first in range(0, len(rows), step):
             cells, vectors = self.touch(rows[first : first + step])
             self.total += sums_by_label(whole(vectors / self.bound, self.unit), cells, self.form[0])

@@ -118,7 +118,7 @@ def find_private(
     radius = release_radius(curator, low, high, rho * FOR_RINGS)
     spread = release_spread(curator, low, high, radius, rho * FOR_MOMENTS)
     unit = Unit(low, high, spread)
-    count = int(min(most, max(FEWEST, cells_for(spread.n, len(low), rho))))
+    count = int(min(most, max(FEWEST, cells_for(spread.n / curator.most_rows, len(low), rho))))
     centres = release_votes(curator, unit, count, [rho * share for share in FOR_VOTES], rng)
     cells = release_step(curator, unit, centres, FIRST_CLIP * len(low) ** 0.5, rho * FOR_STEPS[0])
     for share in FOR_STEPS[1:]:
@@ -172,7 +172,7 @@ def release_spread(curator: Curator, low: FloatArray, high: FloatArray, radius: 
     mean = np.clip(sums[1 : d + 1] * (radius / MEAN / n), -1.0, 1.0)
     moments = matrix(sums[d + 1 :], d) * (radius**2 / n) - np.outer(mean, mean)
     # The noise in a variance; in a covariance it has half its variance.
-    noise = (bound * radius**2 / n) ** 2 / float(2 * rho)
+    noise = (curator.noise(bound, rho) * radius**2 / n) ** 2
     return shrunk_spread(n, mean, moments, noise, 1e-3 * radius**2 / d)
 
 
@@ -184,10 +184,8 @@ def shrunk_spread(n: float, mean: FloatArray, moments: FloatArray, noise: float,
     differ = max(float(variance.var()) - noise * (1.0 - 1.0 / d), 0.0)
     scale = np.sqrt(np.maximum(usual + (variance - usual) * (differ / (differ + noise)), LEAST * usual))
     correlations = moments / np.outer(scale, scale)
-    np.fill_diagonal(correlations, 0.0)
-    square = float((correlations**2).sum()) / max(1, d * (d - 1))
-    correlations *= max(0.0, square - noise / 2.0 / usual**2) / max(square, 1e-12)
-    return Spread(n, mean, scale, covariance_near(np.eye(d) + correlations, LEAST))
+    np.fill_diagonal(correlations, 1.0)
+    return Spread(n, mean, scale, covariance_near(shrunk(correlations, noise / 2.0 / usual**2), LEAST))
 
 
 def release_votes(
@@ -230,7 +228,7 @@ def release_step(curator: Curator, unit: Unit, centres: FloatArray, radius: floa
         return own, np.hstack([np.full((len(q), 1), 0.5), q, (square[:, None] - 0.5) / 2.0])
 
     sums = curator.release("step", touch, (len(whole), d + 2), bound, rho)
-    noise = bound / float(2 * rho) ** 0.5
+    noise = curator.noise(bound, rho)
     mass = 2.0 * sums[:, 0]
     stays = mass > CERTAIN * 2.0 * noise
     stays[np.argmax(mass)] = True
@@ -252,8 +250,10 @@ def release_scatter(curator: Curator, unit: Unit, cells: Cells, rho: Fraction) -
         return np.zeros(len(q), dtype=np.int64), products(q)
 
     scatter = matrix(curator.release("scatter", touch, (1, len(pairs(d)[0])), 1.0, rho)[0], d)
-    trace = float(np.trace(scatter))
-    form = scatter * (d / trace) if trace > 0.0 else np.eye(d)
+    trace, form = float(np.trace(scatter)), np.eye(d)
+    if trace > 0.0:
+        # In what is off the diagonal, noise has half its variance.
+        form = shrunk(scatter * (d / trace), 0.5 * (curator.noise(1.0, rho) * d / trace) ** 2)
     share = float(np.clip(trace / cells.mass.sum(), *SHARES))
     return covariance_near(form, LITTLE) * variance_of(share, radius, d)
 
@@ -275,7 +275,9 @@ def on_grid(z: FloatArray) -> FloatArray:
 
 def nearest(rows: FloatArray, centres: FloatArray) -> IntArray:
     """The nearest centre; both are whole numbers, and so are all sums, which are exact."""
-    return np.asarray(np.argmin(squares(centres) - 2.0 * (rows @ centres.T), axis=1))
+    score = rows @ (2.0 * centres).T
+    score -= squares(centres)
+    return np.asarray(np.argmax(score, axis=1))
 
 
 def residuals(rows: FloatArray, centres: FloatArray, radius: float) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -333,6 +335,14 @@ def variance_of(share: float, radius: float, d: int) -> float:
         inside = gammainc(d / 2.0 + 1.0, c / 2.0) / middle + 1.0 - gammainc(d / 2.0, c / 2.0)
         low, high = (middle, high) if inside > share else (low, middle)
     return float(radius**2 / (high * d))
+
+
+def shrunk(form: FloatArray, noise: float) -> FloatArray:
+    """What is off the diagonal drawn to 0, as far as it differs from that by no more than noise of such a variance."""
+    d, diagonal = len(form), np.diag(np.diagonal(form))
+    others = form - diagonal
+    square = float((others**2).sum()) / max(1, d * (d - 1))
+    return np.asarray(diagonal + others * (max(0.0, square - noise) / max(square, 1e-12)))
 
 
 def covariance_near(form: FloatArray, least: float) -> FloatArray:

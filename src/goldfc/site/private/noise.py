@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from goldfc._types import IntArray
 
-# The square of sigma, doubled and multiplied by the steps of a series, is to have less than 63 bits. A series of 500
-# steps has a probability of 1 in 500 factorial; longer ones are refused.
-LARGEST_SIGMA, MOST_STEPS = 2**26, 500
+# The square of sigma, doubled and multiplied by the steps of a series, is to have less than 63 bits; the smallest eps
+# and delta take a sigma of 1e8. A series of 200 steps has a probability of 1 in 200 factorial; longer ones are refused.
+LARGEST_SIGMA, MOST_STEPS = 2**27, 200
 # Gives so many random bytes.
 Source = Callable[[int], bytes]
 Decided = NDArray[np.bool_]

@@ -2,21 +2,32 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from goldfc.agreement import Agreement
 from goldfc.message.levels import Private
 from goldfc.site.private.budget import rho_of
 from goldfc.site.private.mechanism import cells_for
 
-# By how many micro-clusters there are for a cluster: what share of the result without privacy was measured to be left.
-BANDS = (
-    (10.0, "92% and more"),
-    (6.0, "80% to 95%"),
-    (3.0, "40% to 85%"),
-    (0.0, "hopeless: less than half, often nothing"),
-)
-# Below this, nobody should send anything.
-HOPELESS = 3.0
+
+class Band(NamedTuple):
+    """What is left where there are so many micro-clusters, of a site and for every cluster of all sites together."""
+
+    least: float
+    low: float  # of the result without privacy, hardly ever less
+    usual: float
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        if not self.low:
+            return "hopeless: less than half, often nothing"
+        return f"about {self.usual:.0%}, at least {self.low:.0%}"
+
+
+# As it was measured (benchmarks/private). From MOST on it is most of the result; in the last one nobody should send.
+BANDS = (Band(25.0, 0.8, 0.98), Band(10.0, 0.75, 0.93), Band(3.0, 0.4, 0.7), Band(0.0, 0.0, 0.0))
+MOST = BANDS[1].least
 # If nobody says how many clusters there are, hope is for so many.
 FEWEST_CLUSTERS = 2
 # Those that are tried when an eps is looked for that is enough.
@@ -59,24 +70,34 @@ class Plan:
     @property
     def expected(self) -> str:
         """In words."""
-        return next(words for least, words in BANDS if self.for_each_cluster >= least)
+        return self.band.words
 
     @property
-    def clusters_enough(self) -> int:
-        """For how many clusters most of the result is left."""
-        return int(self.cells * self.sites / BANDS[0][0])
+    def band(self) -> Band:
+        """What was measured of such federations: many sites do not help where each can tell next to nothing."""
+        return next(band for band in BANDS if min(self.for_each_cluster, self.cells) >= band.least)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether most of the result is left."""
+        return self.band.least >= MOST
 
     @property
     def is_hopeless(self) -> bool:
         """Whether the budget would be spent for nothing."""
-        return self.for_each_cluster < HOPELESS
+        return self.band == BANDS[-1]
+
+    @property
+    def clusters_enough(self) -> int:
+        """For how many clusters most of the result is left."""
+        return int(self.cells * self.sites / MOST)
 
     @property
     def enough(self) -> float | None:
         """The least eps with which most is left; None if no sensible one is enough."""
-        return next((eps for eps in TRIED if self.with_eps(eps).for_each_cluster >= BANDS[0][0]), None)
+        return next((eps for eps in TRIED if self.with_eps(eps).is_enough), None)
 
     @property
-    def sites_enough(self) -> int:
-        """With how many such sites most is left at this eps."""
-        return math.ceil(BANDS[0][0] * self.n_clusters / self.cells)
+    def sites_enough(self) -> int | None:
+        """With how many such sites most is left at this eps; None if a site can tell too little."""
+        return math.ceil(MOST * self.n_clusters / self.cells) if self.cells >= MOST else None

@@ -21,6 +21,7 @@ from goldfc.message.task import Task
 from goldfc.message.wire import encode
 from goldfc.site.ledger import Ledger
 from goldfc.site.policy import Policy
+from goldfc.site.privacy import Rules
 from goldfc.site.private.budget import eps_of, rho_of
 from goldfc.site.private.tell import tell_privately
 from goldfc.site.seals import remember
@@ -39,18 +40,19 @@ class Request:
     agreement: Agreement
     task: Task
     level: Private
+    policy: Policy
 
     @classmethod
     def of(cls, site: str, agreement: Agreement, policy: Policy) -> "Request | None":
         """What is asked of a site, as strictly as its policy wants it; None where that is not private."""
         task = policy.tightened(agreement)
-        return cls(site, agreement, task, task.level) if isinstance(task.level, Private) else None
+        return cls(site, agreement, task, task.level, policy) if isinstance(task.level, Private) else None
 
     @property
     def digest(self) -> str:
         """By everything that the answer depends on, but the rows; and by whom it is for."""
         asked = [self.site, self.task.to_message().header, as_facts(self.agreement.terms), self.agreement.withhold]
-        asked += [self.agreement.server.key or ""]
+        asked += [self.agreement.server.key or "", self.policy.steps, self.policy.person_column(self.agreement) or ""]
         return hashlib.blake2b(canonical_json(asked).encode(), digest_size=16).hexdigest()
 
     @property
@@ -123,9 +125,8 @@ def send_privately(
         if message is None:
             Budget.of(ledger, policy).check(request)
             ledger.note(SPENT, **facts, rho=str(request.rho))
-            summary = tell_privately(
-                table.rows, request.site, request.task, agreement.terms, agreement.withhold, table.people
-            )
+            rules = Rules(agreement.terms, agreement.withhold, policy.steps)
+            summary = tell_privately(table.rows, request.site, request.task, rules, table.people)
             agreement.read_summary(summary.to_message())
             message = sealed_for_server(encode(summary.to_message()), request.site, agreement, key)
             write_durably(ledger.message_file(request.digest), message, private=True)

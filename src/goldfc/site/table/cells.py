@@ -155,6 +155,12 @@ def person_digests(
     return by_value(person_digest, marked(names, kept), np.uint64)
 
 
+def nameless(names: pa.Array, column: str) -> Iterator[Fault]:
+    """Rows of which it is not said whose they are."""
+    if len(nobody := np.flatnonzero(by_value(is_missing, names, bool))):
+        yield Fault(column, f"{column!r} says nobody", "says nobody", nobody)
+
+
 def person_digest(value: Any) -> int:
     """The same for one person whether her number stands there as text, as a whole number or with a decimal point."""
     name = str(value).strip().removesuffix(".0")
@@ -172,8 +178,9 @@ def encoded(
     columns: Sequence[Column],
     form: Form = AS_USUAL,
     style: NumberStyle = PLAIN,
+    whose: str | None = None,
 ) -> Encoded:
-    """A block as numbers."""
+    """A block as numbers; if a column says `whose` a row is, those of nobody have a fault."""
     cells = [Cells.of(rows.column(column.name), column, form.of(column.name), style) for column in columns]
     features = np.empty((rows.num_rows, sum(column.features for column in columns)))
     first, faults, gaps, done = 0, list[Fault](), list[Fault](), Counter[str]()
@@ -183,6 +190,8 @@ def encoded(
         first += own.column.features
         gaps += own.gaps(blank)
         done += own.done
+    if whose is not None:
+        faults += nameless(rows.column(whose), whose)
     left_out = blank.copy()
     for fault in (*gaps, *faults):
         left_out[fault.rows] = True

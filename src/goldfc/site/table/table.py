@@ -95,12 +95,17 @@ class ReadingRules:
     id_column: str | None = None
     person_column: str | None = None
     form: Form = AS_USUAL
-    guess: bool = True  # how numbers and texts are written, by their look; or else only the form says it
+    guess: bool = True  # how numbers and texts are written, by their look; or else every row is read by itself
 
     @property
     def whose(self) -> str | None:
         """The column that says whose a row is: the id column does if there is none."""
         return self.person_column or self.id_column
+
+    @property
+    def named_by(self) -> str | None:
+        """Where rows are read one by one, that column again: a row of nobody may be anybody's, and is left out."""
+        return None if self.guess else self.whose
 
     def numbers_in(self, there: Sequence[str]) -> frozenset[str]:
         """The columns of a file that may be read as numbers at once."""
@@ -275,7 +280,7 @@ def encoded_blocks(blocks: Blocks, called: Mapping[str, str], rules: ReadingRule
         rows = pa.record_batch([block.rows.column(own) for own in called.values()], names=list(called))
         if block.where.file != file:
             file, style = block.where.file, rules.style_in(rows)
-        yield replace(block, rows=rows), encoded(rows, rules.columns, rules.form, style)
+        yield replace(block, rows=rows), encoded(rows, rules.columns, rules.form, style, rules.named_by)
 
 
 def ids_in(blocks: Blocks, called: Mapping[str, str], rules: ReadingRules) -> Iterator[tuple[str, ...]]:

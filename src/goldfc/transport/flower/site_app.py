@@ -31,7 +31,7 @@ from goldfc.message.envelope import PrivateKey
 from goldfc.site.labels import LABEL_COLUMNS, labels_of, write_labels
 from goldfc.site.ledger import Ledger, age_of
 from goldfc.site.policy import Policy, read_policy
-from goldfc.site.private.send import Budget, Request, send_privately
+from goldfc.site.private.send import Budget, Request, send_privately, stored
 from goldfc.site.send import Draft, draft_summary, open_model, sealed_for_server, send
 from goldfc.site.table.table import Refused, Table, open_table
 from goldfc.transport.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named_site, read_question, word_for
@@ -138,7 +138,8 @@ def summarize_own_rows(node: NodeSettings, message: Message) -> Answer:
     node.policy.check(node.agreement)
     person = node.policy.person_column(node.agreement)
     if request := Request.of(node.site, node.agreement, node.policy):
-        Budget.of(node.ledger, node.policy).check(request)
+        if stored(request, node.ledger) is None:
+            Budget.of(node.ledger, node.policy).check(request)
         with withholding(node), node.private_table(person) as table:
             return Answer(node.site, send_privately(request, table, node.data, node.policy, None, node.key).message)
     with withholding(node), node.table(node.agreement.columns, person) as table:
