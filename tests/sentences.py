@@ -241,6 +241,7 @@ SENTENCES = {
     "rename-unknown": ".+ is to be renamed .+, but the file has .+",
     "round-endless": "The round did not end within .+ s, and was stopped",
     "round-has-model": "This round has a model already, .+, by which sites may have labelled their rows",
+    "round-not-agreed": "It is of round .+, but .+ is of round .+, and does not say that later ones may follow",
     "round-over": ".+ is of round .+, but round .+ has begun in .+; rounds go forward only",
     "rows-form": "The rows of site .+ must form a table with at least one row and one column",
     "rows-not-finite": "Site .+: row .+, column .+ holds .+; fill or drop missing values",

@@ -67,6 +67,8 @@ def write_policy(folder: Path, *lines: str) -> Path:
 def write_agreement(folder: Path, what: Agreement) -> None:
     """As its file; only what these tests change is written."""
     lines = [f'federation = "{what.federation}"', f"round = {what.round}", f'privacy = "{what.privacy}"']
+    if what.repeats:
+        lines.append("repeats = true")
     if what.deadline is not None:
         lines.append(f"deadline = {what.deadline.isoformat()}")
     lines += [

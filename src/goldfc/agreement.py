@@ -29,6 +29,7 @@ from goldfc.message.task import Part, Task, rows_each
 
 FILE = "federation.toml"
 MOST_BYTES = 64 * 1024
+MOST_ROUNDS = 10**9
 # Of a key with dots, such as limits.least_sites; a parser of TOML takes the square of their number in memory.
 MOST_PARTS_OF_A_KEY = 8
 # What dots may stand in without making a key longer: texts, of all four kinds, and remarks.
@@ -93,7 +94,7 @@ class Agreement(Strict):
     """The content of `federation.toml`; docs/federation-file.md explains every line."""
 
     federation: Name
-    round: Annotated[int, Field(ge=0, le=10**9)] = 1
+    round: Annotated[int, Field(ge=0, le=MOST_ROUNDS)] = 1
     title: Text = ""
     privacy: Annotated[str, AfterValidator(known_level)] = "suppressed"
     smallest: Annotated[int, Field(ge=2, le=10_000)] = 5
@@ -108,6 +109,7 @@ class Agreement(Strict):
     person_column: Text | None = None  # says whose a row is; never in a message either
     seed: Annotated[int, Field(ge=0)] = 0
     deadline: datetime | None = None
+    repeats: bool = False  # live: a server may go on to later rounds without a new file
     limits: Bounds = Bounds()
     memory: Memory = Memory()
     server: Server = Server()
@@ -183,6 +185,16 @@ class Agreement(Strict):
     def names(self) -> tuple[str, ...]:
         """Who may take part; nobody listed: everybody."""
         return tuple(site.name for site in self.sites)
+
+    def in_round(self, number: int) -> Self:
+        """The same in this or a later round, if rounds may follow one another without a new file."""
+        if number != self.round and not (self.repeats and self.round < number <= MOST_ROUNDS):
+            raise BadMessage(
+                f"It is of round {number}, but {FILE} is of round {self.round}, and does not say that later ones may "
+                "follow (repeats = true).",
+                "round-not-agreed",
+            )
+        return self.model_copy(update={"round": number})
 
     def key_of(self, site: str) -> PublicKey:
         """A site's public key."""

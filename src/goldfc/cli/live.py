@@ -64,6 +64,7 @@ round = ""
 @click.option("--answer", type=click.FloatRange(0, min_open=True), default=600.0, show_default=True, metavar="SECONDS")
 @K_OPTION
 @AFTER_OPTION
+@click.option("--next", "as_next", is_flag=True, help="OUT is a folder of rounds: run the next one, after the last.")
 @click.option("--key", "key_file", type=A_FILE, help="The server's private key, where messages are sealed.")
 def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     federation: Path,
@@ -76,6 +77,7 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     answer: float,
     clusters: int | None,
     after: Path | None,
+    as_next: bool,
     key_file: Path | None,
 ) -> None:
     """Run a live round of FEDERATION over Flower, on the SuperLink's machine.
@@ -83,17 +85,27 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     Sites get --join seconds to join and --answer seconds for each of their two answers. Who is silent, refuses or
     sends what cannot be used is left out and named; with fewer sites than least_sites in FEDERATION it fails.
     """
+    from goldfc.agreement import read_agreement
     from goldfc.transport.flower.job import STATUS, Job
+    from goldfc.transport.flower.series import next_place
 
     if (connection is None) == (simulate is None) or (simulate is None) != (data is None):
         raise click.UsageError("Name either a --connection, or --simulate N and the folder of its --data.")
+    if as_next and after:
+        raise click.UsageError("--next finds the last model by itself; leave out --after.")
     tables = tables_in(data, simulate) if data is not None and simulate is not None else ()
+    place = next_place(out, read_agreement(federation).round) if as_next else None
+    if place is not None:
+        out, after = place.folder, place.after
+        say(f"Round {place.number}" + (f", after {after}." if after else ", the first."))
     job = Job(
         federation=str(federation.absolute()),
         out=str(out.absolute()),
-        key=None if key_file is None else str(key_file.absolute()),
+        key=absolute(key_file),
         clusters=clusters,
-        after=None if after is None else str(after.absolute()),
+        number=None if place is None else place.number,
+        after=absolute(after),
+        kept=None if place is None else absolute(place.kept),
         expect=expect or simulate or how_many_are_listed(federation),
         join=join,
         answer=answer,
@@ -109,6 +121,11 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
         status = follow(run, out / STATUS, job)
         await_end(run)
     show_end(status, out)
+
+
+def absolute(path: Path | None) -> str | None:
+    """As it can be told to another process."""
+    return None if path is None else str(path.absolute())
 
 
 def tables_in(folder: Path, count: int) -> tuple[str, ...]:
@@ -350,6 +367,9 @@ def news(before: "Status", now: "Status") -> Iterator[str]:
     if now.joined != before.joined:
         yield f"Joined: {now.joined} of {now.expected}."
     yield from (f"Answered: {site}." for site in added(before.accepted, now.accepted))
+    yield from (f"Nothing new: {site}." for site in added(before.unchanged, now.unchanged))
+    if old := [site for site in added(before.remembered, now.remembered) if site not in now.unchanged]:
+        yield f"Their last summaries count: {', '.join(old)}."
     yield from (f"Refused: {who}: {now.refused[who]}." for who in added(before.refused, now.refused))
     yield from (f"Silent: {who}." for who in added(before.silent, now.silent))
     if new := added(before.missing, now.missing):

@@ -30,6 +30,9 @@ from goldfc.site.seals import remember
 from goldfc.site.summarize import tell, with_membership
 from goldfc.site.table.table import Table
 
+# What the ledger calls a message that left.
+SENT = "sent"
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -42,6 +45,7 @@ class Draft:
     ledger: Ledger
     known: frozenset[str]  # digests of the messages that it was compared with
     notes: tuple[str, ...] = ()  # what else the user should know
+    last_said: str | None = None  # the digest of the last round's message, if it said the very same
 
     @property
     def digest(self) -> str:
@@ -76,8 +80,36 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     found = audit(told, change=change, required=task.smallest, limits=limits)
     in_file = tuple((name, count, table.place_in_file(row)) for name, count, row in found.dominated)
     report = replace(found, dominated=in_file)
-    notes = (*odd_values(table), *same_rows_elsewhere(earlier, site))
-    return Draft(told.summary, looked, report, policy, ledger, known, notes)
+    last = last_said(told.summary, ledger)
+    notes = (*odd_values(table), *same_rows_elsewhere(earlier, site), *nothing_new(last))
+    return Draft(told.summary, looked, report, policy, ledger, known, notes, None if last is None else last.digest)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message that left in an earlier round."""
+
+    round: int
+    digest: str
+
+
+def last_said(summary: Summary, ledger: Ledger) -> Said | None:
+    """The site's last message of an earlier round, if it said the very same."""
+    terms, last = summary.terms, None
+    for line in ledger.lines():
+        ours = line["event"] == SENT and (line["site"], line["federation"]) == (summary.site, terms.federation)
+        if ours and line["round"] < terms.round:
+            last = Said(line["round"], line["digest"])
+    if last is None:
+        return None
+    then = replace(summary, terms=terms.model_copy(update={"round": last.round}))
+    return last if then.to_message().digest == last.digest else None
+
+
+def nothing_new(last: Said | None) -> Iterator[str]:
+    """A note where a server that remembers needs no other message."""
+    if last is not None:
+        yield f"Nothing is new since round {last.round}: a server that remembers its message needs no other."
 
 
 def same_rows_elsewhere(earlier: Sequence[Earlier], site: str) -> Iterator[str]:
@@ -112,7 +144,7 @@ def send(
             refuse_news(draft)
             message = sealed_for_server(encode(draft.summary.to_message()), draft.summary.site, agreement, key)
             ledger.keep(draft.digest, message, draft.table, site=draft.summary.site, data=data.name, to=to)
-            ledger.note("sent", **facts_of(draft, data, message), accepted_risk=bool(draft.audit.failures))
+            ledger.note(SENT, **facts_of(draft, data, message), accepted_risk=bool(draft.audit.failures))
         else:
             ledger.note("sent again", **facts_of(draft, data, message))
         ledger.forget(ledger.older_than(datetime.now(UTC) - timedelta(days=draft.policy.keep_days)), draft.policy)

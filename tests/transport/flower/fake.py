@@ -9,6 +9,8 @@ from typing import Any, NoReturn, cast
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
 
+from goldfc.agreement import Agreement
+from goldfc.transport.flower.records import fingerprint, packed
 from goldfc.transport.flower.site_app import app
 
 # What a node does with a message: it answers, is silent (None), or raises.
@@ -69,6 +71,11 @@ class FakeGrid(Grid):
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> NoReturn:
         raise NotImplementedError
+
+
+def question_of(what: Agreement, known: str = "") -> RecordDict:
+    """What a server asks for."""
+    return packed(agreement=fingerprint(what), round=str(what.round), known=known)
 
 
 def real(**settings: str | Path | bool) -> Node:

@@ -145,7 +145,7 @@ def summarized(folder):
     settings = {"site": "north", "data": f"{folder}/data.csv", "federation": f"{folder}/federation.toml",
                 "labels": f"{folder}/labels/north.labels.csv", "key": f"{folder}/site.key"}
     site = site_app.settings_of(settings)
-    records = {"goldfc": {"agreement": fingerprint(site.agreement)}}
+    records = {"goldfc": {"agreement": fingerprint(site.agreement), "round": "1", "known": ""}}
     return site_app.summarize_own_rows(site, SimpleNamespace(content=SimpleNamespace(config_records=records)))
 
 rehearsal, folder, uid, gid = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])

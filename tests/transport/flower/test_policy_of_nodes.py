@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.app import Message
 
 from goldfc.agreement import Agreement
 from goldfc.site import audit
-from goldfc.transport.flower.records import SENTENCES, fingerprint
+from goldfc.transport.flower.records import SENTENCES
 from sites import agreement, rows_of, write_agreement, write_policy
-from transport.flower.fake import real
+from transport.flower.fake import question_of, real
 from transport.flower.loopback import write_site
 
 WHAT = agreement()
@@ -29,7 +29,7 @@ def write_rows(data: Path, n_rows: int, seed: int = 0) -> None:
 
 def asked(data: Path, what: Agreement = WHAT, **settings: str | Path | bool) -> tuple[bytes, str]:
     """What a node answers: its message, or its refusal."""
-    question = Message(RecordDict({"goldfc": ConfigRecord({"agreement": fingerprint(what)})}), 1, "query.summarize")
+    question = Message(question_of(what), 1, "query.summarize")
     question.metadata.__dict__["_message_id"] = "1"
     reply = real(data=data, site="east", **settings)(question)
     assert reply is not None

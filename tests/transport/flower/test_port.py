@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 pytest.importorskip("flwr", reason="goldfc[flower] is not installed")
 
-from flwr.app import ConfigRecord, Context, Message, RecordDict, UserConfig
+from flwr.app import Context, Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
 
 from goldfc.agreement import Agreement, Bounds, ListedSite
@@ -25,11 +25,11 @@ from goldfc.server.round import fuse_admitted
 from goldfc.site.audit import WARNINGS
 from goldfc.transport.flower import exchange, server_app, site_app
 from goldfc.transport.flower.job import Job, Status
-from goldfc.transport.flower.records import SENTENCES, fingerprint
+from goldfc.transport.flower.records import SENTENCES
 from goldfc.transport.flower.server_app import run_job
 from sentences import has_sentence, refused
 from sites import NAMES, Keys, agreement, bodies, write_agreement, write_policy
-from transport.flower.fake import FakeGrid, Node, error, real, records, silent
+from transport.flower.fake import FakeGrid, Node, error, question_of, real, records, silent
 from transport.flower.loopback import write_site
 
 TWO = {"least_sites": 2}
@@ -289,7 +289,7 @@ def test_whatever_fails_once_rows_are_looked_at_is_the_same_word(
 
 
 def asked_to_summarize(node: Node, what: Agreement) -> dict[str, object]:
-    asked = Message(RecordDict({"goldfc": ConfigRecord({"agreement": fingerprint(what)})}), 1, "query.summarize")
+    asked = Message(question_of(what), 1, "query.summarize")
     asked.metadata.__dict__["_message_id"] = "1"
     reply = node(asked)
     assert reply is not None

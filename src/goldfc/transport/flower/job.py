@@ -21,6 +21,7 @@ from goldfc.message.columns import Strict, complaint_code, first_complaint
 from goldfc.message.envelope import PrivateKey
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
+from goldfc.message.wire import decode, read_message
 from goldfc.server.admit import server_key
 from goldfc.server.deliver import read_model, write_model
 from goldfc.server.fusions import check_before
@@ -63,7 +64,9 @@ class Job(Paper):
     out: str
     key: str | None = None
     clusters: Annotated[int, Field(ge=1)] | None = None
+    number: int | None = None  # which round it is, if not that of the federation file
     after: str | None = None  # the last model
+    kept: str | None = None  # a folder of summaries of earlier rounds
     expect: Annotated[int, Field(ge=1)]
     join: Seconds = 60.0
     answer: Seconds = 600.0
@@ -82,6 +85,16 @@ class Job(Paper):
         check_before(model, agreement.terms, agreement.terms.n_features)
         return model
 
+    def remembered(self, agreement: Agreement) -> dict[str, tuple[Summary, bytes]]:
+        """The summaries of earlier rounds, and their bodies, by site; not of those that are no longer listed."""
+        found = {}
+        for path in sorted(Path(self.kept).glob("*.summary")) if self.kept else ():
+            if not agreement.names or path.stem in agreement.names:
+                body = read_message(path)
+                summary = agreement.read_summary(decode(body, path.name), or_earlier=True)
+                found[summary.site] = summary, body
+        return found
+
     def check_current(self) -> None:
         """Refuse to go on if another round has begun in the folder."""
         if Job.read(self.file).round != self.round:
@@ -92,6 +105,8 @@ class Job(Paper):
     def load(self) -> tuple[Agreement, PrivateKey | None]:
         """What was agreed on, and the server's key where messages are sealed; refused if they do not fit the job."""
         agreement = read_agreement(Path(self.federation))
+        if self.number is not None:
+            agreement = agreement.in_round(self.number)
         key = None if self.key is None else PrivateKey.read(Path(self.key))
         server_key(agreement, key)
         if self.expect < (least := agreement.limits.least_sites):
@@ -122,6 +137,8 @@ class Status(Paper):
     expected: int
     joined: int = 0
     accepted: Names = ()  # sites whose summary was accepted
+    unchanged: Names = ()  # sites that have nothing new
+    remembered: Names = ()  # sites whose summary is of an earlier round
     refused: Reasons = Field(default_factory=dict)  # who did not, or could not be used, and why
     silent: Names = ()
     missing: Names = ()  # sites that are listed, and whose summary is not in
@@ -140,7 +157,7 @@ class Status(Paper):
     @property
     def took_part(self) -> tuple[str, ...]:
         """Whose summaries are in the model."""
-        return tuple(site for site in self.accepted if site not in self.left_out)
+        return tuple(site for site in sorted({*self.accepted, *self.remembered}) if site not in self.left_out)
 
 
 @dataclass

@@ -1,8 +1,10 @@
 """The nodes of a live federation: questions go out over Flower's grid, answers come back until the deadline."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flwr.app import Message as Parcel
+from flwr.app import RecordDict
 
 from goldfc.agreement import Agreement
 from goldfc.errors import BadMessage
@@ -13,8 +15,9 @@ from goldfc.server.admit import check_enough, read_summary
 from goldfc.server.deliver import letters_of
 from goldfc.transport.flower.exchange import Exchange
 from goldfc.transport.flower.job import Keeper, Status
-from goldfc.transport.flower.records import LABEL, SENTENCES, SUMMARIZE, Answer, fingerprint, packed
+from goldfc.transport.flower.records import LABEL, SENTENCES, SUMMARIZE, UNCHANGED, Answer, fingerprint, packed
 
+NOTHING_KNOWN = "it says that it has nothing new, but nothing of it is known"
 # Of Flower's own errors. Its texts are not repeated: they may hold what a program said of a site's data.
 FLOWER_ERRORS = {
     1: "its goldfc could not be loaded; is goldfc[flower] installed there?",
@@ -31,13 +34,15 @@ FLOWER_ERRORS = {
 class Nodes:
     """All nodes of a grid. Who is silent or sends what cannot be used is left out, and named in `status`.
 
-    Before anything is spoken of, it is kept.
+    Of whom nothing new can be used the last summary counts, if one is `remembered` of an earlier round. Before
+    anything is spoken of, it is kept.
     """
 
     exchange: Exchange
     agreement: Agreement
     key: PrivateKey | None
     keeper: Keeper
+    remembered: Mapping[str, tuple[Summary, bytes]] = field(default_factory=dict)
     status: Status = field(init=False)
     _nodes: dict[str, int] = field(default_factory=dict, init=False)  # of every site that is in
     _summaries: dict[str, Summary] = field(default_factory=dict, init=False)
@@ -55,15 +60,17 @@ class Nodes:
     # --- one message up ---
 
     def collect(self) -> list[Summary]:
-        """The summaries of all who send one that can be used."""
+        """The summaries of all who send one that can be used, and those that are remembered of others."""
         nodes = self._gather()
-        check_enough(len(nodes), self.agreement)
+        check_enough(len(nodes) + len(self.remembered), self.agreement)
         self.say(state="summarizing", joined=len(nodes))
-        question = packed(agreement=fingerprint(self.agreement))
+        known = " ".join(sorted(summary.to_message().digest for summary, _ in self.remembered.values()))
+        question = self._packed(agreement=fingerprint(self.agreement), known=known)
         waiting = set(nodes)
         for node, reply in self.exchange.ask(SUMMARIZE, dict.fromkeys(nodes, question)):
             waiting.discard(node)
             self._take_in(node, reply)
+        self._recall()
         self.say(
             state="fusing",
             silent=tuple(f"node {node}" for node in sorted(waiting)),
@@ -71,6 +78,18 @@ class Nodes:
         )
         check_enough(len(self._summaries), self.agreement)
         return [self._summaries[site] for site in sorted(self._summaries)]
+
+    def _packed(self, **facts: str | bytes) -> RecordDict:
+        """A question of this round."""
+        return packed(round=str(self.agreement.round), **facts)
+
+    def _recall(self) -> None:
+        """Keep what is remembered of those who sent nothing new: the next round knows no more than this one."""
+        old = {site: found for site, found in self.remembered.items() if site not in self._summaries}
+        for site, (summary, body) in old.items():
+            self.keeper.keep(summary, body)
+            self._summaries[site] = summary
+        self.say(remembered=tuple(sorted(old)))
 
     def _gather(self) -> list[int]:
         """All nodes, once as many have joined as are expected; or those that have by the deadline."""
@@ -86,8 +105,12 @@ class Nodes:
         try:
             answer = answer_in(reply)
             who = f"{answer.site} (node {node})" if answer.site else who
+            if answer.refusal == UNCHANGED and answer.site in self.remembered:
+                self._nodes.setdefault(answer.site, node)
+                self.say(unchanged=tuple(sorted({*self.status.unchanged, answer.site})))
+                return
             if answer.refusal:
-                raise BadMessage(SENTENCES[answer.refusal], "node-refused")
+                raise BadMessage(SENTENCES.get(answer.refusal, NOTHING_KNOWN), "node-refused")
             summary, body = read_summary(answer.body, f"the answer of {who}", self.agreement, self.key)
             self._accept(node, summary, body)
         except BadMessage as error:
@@ -112,13 +135,13 @@ class Nodes:
     # --- one message down ---
 
     def hand_out(self, model: Model) -> None:
-        """The model goes to all whose summaries are in it, who label their rows."""
+        """The model goes to all whose summaries are in it and who are there, and these label their rows."""
         letters = letters_of(model, self.agreement, self.key)
         self.keeper.deliver(model, letters)
         waiting = dict.fromkeys(model.sites, "it has not answered in time")
         self.say(state="labelling", model=model.fingerprint, unlabelled=waiting)
-        owners = {self._nodes[site]: site for site in model.sites}
-        questions = {node: packed(model=letters[site]) for node, site in owners.items()}
+        owners = {self._nodes[site]: site for site in model.sites if site in self._nodes}
+        questions = {node: self._packed(model=letters[site]) for node, site in owners.items()}
         for node, reply in self.exchange.ask(LABEL, questions):
             self._note_labelled(owners[node], reply)
         self.say(state="done")
@@ -127,7 +150,7 @@ class Nodes:
         unlabelled = {**self.status.unlabelled}
         try:
             if refusal := answer_in(reply).refusal:
-                raise BadMessage(SENTENCES[refusal], "node-refused")
+                raise BadMessage(SENTENCES.get(refusal, NOTHING_KNOWN), "node-refused")
         except BadMessage as error:
             self.say(unlabelled={**unlabelled, site: str(error)})
         else:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from flwr.app import ConfigRecord, Message, RecordDict
 
-from goldfc.agreement import Agreement
+from goldfc.agreement import MOST_ROUNDS, Agreement
 from goldfc.errors import AuditRefused, BadMessage, BadRows, BadSettings, PolicyRefused
 from goldfc.message.columns import as_facts, plain_name
 from goldfc.message.message import canonical_json
 
 RECORD = "goldfc"
+# What a node says that has nothing to tell since its last summary, which the server knows.
+UNCHANGED = "unchanged"
 SUMMARIZE, LABEL = "summarize", "label"
 
 WITHHELD = "it keeps its answer to itself, because of its rows or of what it has sent before; its own log says why"
@@ -47,7 +49,10 @@ def packed(**facts: str | bytes) -> RecordDict:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a node says: who it is, and its message or why there is none; neither where nothing is to be said."""
+    """What a node says: who it is, and its message or why there is none; neither where nothing is to be said.
+
+    It may also say that nothing has changed, in the place of a refusal.
+    """
 
     site: str
     body: bytes = b""
@@ -67,7 +72,8 @@ class Answer:
             raise BadMessage("its answer is not one that goldfc gives", "answer-invalid") from error
         if not (isinstance(site, str) and isinstance(body, bytes) and isinstance(refusal, str)):
             raise BadMessage("its answer is not one that goldfc gives", "answer-invalid")
-        return cls(named_site(site), body, refusal if refusal in SENTENCES or not refusal else "other")
+        known = refusal in SENTENCES or refusal in {"", UNCHANGED}
+        return cls(named_site(site), body, refusal if known else "other")
 
 
 def named_site(site: str) -> str:
@@ -87,3 +93,11 @@ def read_question(message: Message, fact: str) -> str | bytes:
     if not isinstance(value, str | bytes):
         raise BadMessage("The server's message is not one that goldfc sends.", "question-invalid")
     return value
+
+
+def read_round(message: Message) -> int:
+    """Of which round the server's question is."""
+    text = read_question(message, "round")
+    if not (isinstance(text, str) and text.isdecimal() and len(text) <= len(str(MOST_ROUNDS))):
+        raise BadMessage("The server's message is not one that goldfc sends.", "question-invalid")
+    return int(text)

@@ -44,8 +44,8 @@ def trouble_of(error: Exception) -> Trouble:
 def run_live(grid: Grid, job: Job, keeper: Keeper) -> Round:
     """One round with the nodes of a grid."""
     agreement, key = job.load()
-    nodes = Nodes(Exchange(grid, Patience(job.expect, job.join, job.answer)), agreement, key, keeper)
-    before = job.before(agreement)
+    exchange, before = Exchange(grid, Patience(job.expect, job.join, job.answer)), job.before(agreement)
+    nodes = Nodes(exchange, agreement, key, keeper, job.remembered(agreement))
     result = fuse_admitted(
         nodes.collect(), agreement, job.clusters, lambda left_out, odd: nodes.say(left_out=left_out, odd=odd), before
     )

@@ -17,7 +17,7 @@ in front of a node, so what is a warning by file is a refusal here, unless the s
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +34,17 @@ from goldfc.site.policy import Policy, read_policy
 from goldfc.site.private.send import Budget, Request, send_privately, stored
 from goldfc.site.send import Draft, draft_summary, open_model, sealed_for_server, send
 from goldfc.site.table.table import Refused, Table, open_table
-from goldfc.transport.flower.records import LABEL, SUMMARIZE, Answer, fingerprint, named_site, read_question, word_for
+from goldfc.transport.flower.records import (
+    LABEL,
+    SUMMARIZE,
+    UNCHANGED,
+    Answer,
+    fingerprint,
+    named_site,
+    read_question,
+    read_round,
+    word_for,
+)
 
 logger = logging.getLogger("goldfc.flower")
 app = ClientApp()
@@ -86,11 +96,16 @@ def answer_model(message: Message, context: Context) -> Message:
 def guarded(message: Message, context: Context, work: Callable[[NodeSettings, Message], Answer]) -> Message:
     """The answer; or, whatever goes wrong, a refusal in a known word. What it was stays in the site's own log."""
     try:
-        answer = work(settings_of(context.node_config), message)
+        answer = work(asked(settings_of(context.node_config), message), message)
     except Exception as error:
         logger.error("goldfc: %s", error, exc_info=None if isinstance(error, GoldError) else error)
         answer = Answer(named_site(str(context.node_config.get("site", ""))), refusal=word_for(error))
     return Message(answer.to_records(), reply_to=message)
+
+
+def asked(node: NodeSettings, message: Message) -> NodeSettings:
+    """The node in the round that it is asked for."""
+    return replace(node, agreement=node.agreement.in_round(read_round(message)))
 
 
 def settings_of(settings: Mapping[str, object]) -> NodeSettings:
@@ -144,6 +159,8 @@ def summarize_own_rows(node: NodeSettings, message: Message) -> Answer:
             return Answer(node.site, send_privately(request, table, node.data, node.policy, None, node.key).message)
     with withholding(node), node.table(node.agreement.columns, person) as table:
         draft = draft_summary(table, node.site, node.agreement, node.data, node.policy)
+        if draft.last_said in known_to_server(message):
+            return Answer(node.site, refusal=UNCHANGED)
         for finding in (*draft.audit.failures, *draft.audit.warnings):
             logger.warning("goldfc: %s: %s.", finding.name, finding.sentence)
         refuse_unaccepted(node, draft)
@@ -151,6 +168,11 @@ def summarize_own_rows(node: NodeSettings, message: Message) -> Answer:
         return Answer(
             node.site, send(draft, node.agreement, node.data, None, key=node.key, accept_risk=node.accept_risk)
         )
+
+
+def known_to_server(message: Message) -> frozenset[str]:
+    """The digests of the summaries that the server has of earlier rounds."""
+    return frozenset(str(read_question(message, "known")).split())
 
 
 @contextmanager
