@@ -66,7 +66,7 @@ def test_private_keys_are_for_their_owner_and_each_folder_has_its_own_only(kit: 
 
 def test_scripts_are_quiet_and_can_be_run(kit: Path) -> None:
     scripts = sorted(kit.rglob("*.sh"))
-    assert len(scripts) == 7
+    assert len(scripts) == 8
     for script in scripts:
         text, starts = script.read_text(encoding="utf-8"), script.name.startswith("start-")
         if script.name != "prepare.sh":
@@ -222,7 +222,9 @@ def test_a_unit_gives_away_little(kit: Path, folder: str, unit: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine")
-@pytest.mark.parametrize("unit", ["nodes/north/goldfc-supernode.service", "server/goldfc-superlink.service"])
+@pytest.mark.parametrize(
+    "unit", ["nodes/north/goldfc-supernode.service", "server/goldfc-superlink.service", "server/goldfc-round.service"]
+)
 def test_systemd_finds_a_unit_hardly_exposed(kit: Path, unit: str) -> None:
     command = [shutil.which("systemd-analyze") or "", "security", "--offline=true", "--no-pager", str(kit / unit)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -297,3 +299,32 @@ def test_operator_calls_are_closed_to_the_network(kit: Path) -> None:
 def test_keys_are_not_made_twice(kit: Path) -> None:
     with refused(BadSettings, "kit-exists"):
         write_kit(kit, "wards", ["fl.example.org"], ["north"])
+
+
+def test_a_timer_starts_the_next_round_with_what_the_kit_has(kit: Path, tmp_path: Path) -> None:
+    server, home = kit / "server", tmp_path / "home"
+    timer = (server / "goldfc-round.timer").read_text(encoding="utf-8")
+    assert "OnCalendar=monthly" in timer
+    assert "Type=oneshot" in (server / "goldfc-round.service").read_text(encoding="utf-8")
+    script = (server / "start-round.sh").read_text(encoding="utf-8")
+    begin = script[: script.index("umask 077")].replace('cd "$(dirname "$0")"', f"cd {server}")
+    home.mkdir()
+    stand_in = tmp_path / "bin" / "goldfc"
+    stand_in.parent.mkdir()
+    stand_in.write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
+    stand_in.chmod(0o755)
+    for key in ("", " --key server.goldfc.key"):
+        if key:
+            (server / "server.goldfc.key").touch()
+        run = subprocess.run(  # noqa: S603
+            ["/bin/sh", "-c", begin + 'exec "$@"'],
+            env={"PATH": f"{stand_in.parent}:/usr/bin:/bin", "FLWR_HOME": str(home)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        words = "federate federation.toml --connection here --next --expect 2 -o rounds"
+        assert run.stdout == f"{words}{key}\n"
+    told = tomllib.loads((home / "config.toml").read_text(encoding="utf-8"))
+    assert told["superlink"]["here"]["root-certificates"] == str(server / "ca.crt")
+    assert told["superlink"]["default"] == "here"

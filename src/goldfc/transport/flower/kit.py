@@ -156,7 +156,7 @@ def write_kit(
         (folder / part).mkdir(parents=True, mode=0o700)
         write_durably(folder / part / "ca.crt", ca)
     write_durably(folder / "ca" / "ca.key", private_pem(authority.key), private=True)
-    write_server(folder / "server", authority, [*hosts, "localhost", "127.0.0.1"], public_port, now)
+    write_server(folder / "server", authority, [*hosts, "localhost", "127.0.0.1"], nodes, public_port, now)
     for node in nodes:
         write_node(folder / "nodes" / node, node, f"{public}:{public_port}")
         write_durably(folder / "operator" / f"{node}.pub", (folder / "nodes" / node / "node.pub").read_bytes())
@@ -164,7 +164,12 @@ def write_kit(
 
 
 def write_server(
-    folder: Path, authority: Authority, hosts: Sequence[str], public_port: int, now: datetime.datetime
+    folder: Path,
+    authority: Authority,
+    hosts: Sequence[str],
+    nodes: Sequence[str],
+    public_port: int,
+    now: datetime.datetime,
 ) -> None:
     """For the machine with the SuperLink: it listens on the machine itself only, and a proxy lets nodes in."""
     key = ec.generate_private_key(ec.SECP384R1())
@@ -178,8 +183,44 @@ def write_server(
     ]  # fmt: skip
     write_start(folder, "start-superlink.sh", arguments)
     write_unit(folder, "goldfc-superlink.service", "goldfc SuperLink", "start-superlink.sh", OF_SERVER)
+    write_rounds(folder, nodes)
     write_prepare(folder, OF_SERVER, ("server.key", "server.goldfc.key"), ("federation.toml",))
     write_durably(folder / "nginx.conf", proxy_text(checked_host(hosts[0]), public_port).encode())
+
+
+def write_rounds(folder: Path, nodes: Sequence[str]) -> None:
+    """For rounds on a schedule: a timer, and what it starts. The next round goes on after the last."""
+    config = connection_text("here", "%s").replace("\n", "\\n")
+    start = f"""printf '{config}' "$PWD/ca.crt" > "$FLWR_HOME/config.toml"
+[ -e server.goldfc.key ] && set -- --key server.goldfc.key
+exec goldfc federate federation.toml --connection here --next --expect {len(nodes)} -o rounds "$@\""""
+    write_start(folder, "start-round.sh", ["sh", "-c", start, "sh"])
+    write_unit(folder, "goldfc-round.service", "goldfc round", "start-round.sh", OF_SERVER, ONCE)
+    timer = """\
+[Unit]
+Description=goldfc rounds
+
+[Timer]
+# When: see `systemd.time`. What was missed while the machine was off is made up for.
+OnCalendar=monthly
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+"""
+    write_durably(folder / "goldfc-round.timer", timer.encode())
+
+
+def connection_text(name: str, ca: str) -> str:
+    """Flower's own settings: where the SuperLink is, and by which certificate it is known."""
+    return f"""\
+[superlink]
+default = {json.dumps(name)}
+
+[superlink.{json.dumps(name)}]
+address = "127.0.0.1:{PORT}"
+root-certificates = "{ca}"
+"""
 
 
 def proxy_text(host: str, public_port: int) -> str:
@@ -227,14 +268,7 @@ def write_node(folder: Path, node: str, server: str) -> None:
 
 def write_operator(folder: Path, name: str, nodes: Sequence[str]) -> None:
     """For whoever starts rounds, on the machine with the SuperLink."""
-    config = f"""\
-[superlink]
-default = {json.dumps(name)}
-
-[superlink.{json.dumps(name)}]
-address = "127.0.0.1:{PORT}"
-root-certificates = {json.dumps(str(folder.absolute() / "ca.crt"))}
-"""
+    config = connection_text(name, json.dumps(str(folder.absolute() / "ca.crt"))[1:-1])
     write_durably(folder / "config.toml", config.encode())
     lines = [f"flwr supernode register {shlex.quote(f'{node}.pub')} {shlex.quote(name)}" for node in nodes]
     start = '#!/bin/sh\nset -e\ncd "$(dirname "$0")"\nexport FLWR_HOME="$PWD"\n'
@@ -344,7 +378,11 @@ SystemCallErrorNumber=EPERM
 """
 
 
-def write_unit(folder: Path, name: str, title: str, script: str, writable: Sequence[str]) -> None:
+# What runs all the time is started again if it fails; what runs once is not.
+ALWAYS, ONCE = "Restart=on-failure\nRestartSec=5", "Type=oneshot"
+
+
+def write_unit(folder: Path, name: str, title: str, script: str, writable: Sequence[str], runs: str = ALWAYS) -> None:
     """A systemd unit; the folder is to be filled in where it is installed."""
     text = f"""\
 [Unit]
@@ -359,8 +397,7 @@ User={USER}
 Environment=PATH=/opt/goldfc/bin:/usr/local/bin:/usr/bin:/bin
 WorkingDirectory=/srv/goldfc
 ExecStart=/srv/goldfc/{script}
-Restart=on-failure
-RestartSec=5
+{runs}
 ReadOnlyPaths=/srv/goldfc
 ReadWritePaths={" ".join(f"/srv/goldfc/{one}" for one in writable)}
 # A node needs one server only. With its address here, nothing else can be reached, names excepted:
