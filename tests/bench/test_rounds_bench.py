@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from goldfc_bench.cli import main
-from goldfc_bench.rounds import run, scenes
+from goldfc_bench.rounds import growth, run, scenes
 from goldfc_bench.rounds.growth import Growth
 from goldfc_bench.rounds.page import targets_of
 from goldfc_bench.rounds.run import Row, all_work
@@ -61,8 +61,8 @@ def test_targets_are_counted_over_all_scenes() -> None:
         Row("mixture", "0", "ours", 11, 1000, 995, 5, 0, {"split": 2}, {"split": 2}, (0.9,), (0.9,)),
         Row("set", "EC", "ours", 11, 100, 90, 0, 0, {}, {}, (0.5,), (0.6,)),
     ]
-    growth = Growth((1.0,) * 20, (100,) * 20, 1.0, 1.0)
-    found = {what: (figure, met) for what, _, figure, met in targets_of(rows, growth)}
+    grown = Growth((1.0,) * 20, (100,) * 20, 1.0, 1.0)
+    found = {what: (figure, met) for what, _, figure, met in targets_of(rows, grown)}
     assert found["rows with the same surroundings that kept their id, mixtures"] == ("99.50%", True)
     assert found["rows with the same surroundings that kept their id, sets"] == ("90.00%", False)
     assert found["ARI less that from scratch, sets"] == ("-0.1000", False)
@@ -73,6 +73,7 @@ def test_the_command_ends_in_a_page_and_in_rows(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(scenes, "ROUNDS", 3)
     monkeypatch.setattr(scenes, "ROWS_EACH", 100)
     monkeypatch.setattr(run, "STREAMED", 0)
+    monkeypatch.setattr(growth, "SITES", 3)
     result = CliRunner().invoke(main, ["rounds", "--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     page = (tmp_path / "rounds" / "README.md").read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ def rounds_command(draws: int, sets: tuple[str, ...], quick: bool, jobs: int, ou
     with TemporaryDirectory() as scratch, progress_bar("scenes", len(work)) as bar:
         file = RowFile((out / "rounds" if out else Path(scratch)) / "rows.jsonl", Row.from_json)
         rows = make_rows(work, jobs, file, lambda: bar.advance(bar.task_ids[0]))
-    page = as_markdown(rows, grow(4 if quick else 100), command_line())
+    page = as_markdown(rows, grow(2 if quick else 100), command_line())
     if out is None:
         click.echo(page)
         return

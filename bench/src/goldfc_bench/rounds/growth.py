@@ -1,7 +1,8 @@
 """Whether rounds take more time or memory the more there were before: a server's folder over many of them."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from goldfc import summarize
 from goldfc._types import FloatArray
 from goldfc.agreement import Agreement
 from goldfc.message.columns import Column
+from goldfc.message.summary import Summary
 from goldfc.message.wire import encode
 from goldfc.randomness import generator
 from goldfc.server.deliver import MODEL
@@ -19,7 +21,8 @@ from goldfc.server.folder import Folder
 from goldfc.server.one_shot import fusion_of
 from goldfc_bench.scale.memory import peak_of_process
 
-SITES, WIDTH, ROWS, CLUSTERS = 8, 4, 200, 5
+SITES, WIDTH, ROWS, CLUSTERS, DRAWS = 8, 4, 200, 5, 5
+COLUMNS = Agreement(federation="growth", columns=tuple(Column(name=f"c{place}") for place in range(WIDTH)))
 AGREEMENT = """federation = "growth"
 round = {number}
 """ + "".join(f'[[columns]]\nname = "c{place}"\n' for place in range(WIDTH))
@@ -48,7 +51,7 @@ class Growth:
 
 
 def grow(rounds: int) -> Growth:
-    """So many rounds of eight sites in one folder, all with new rows every time."""
+    """So many rounds of eight sites in one folder, all with other rows every time."""
     seconds, sizes, peaks = [], [], []
     with TemporaryDirectory() as scratch, threadpool_limits(limits=1):
         path = Path(scratch)
@@ -68,16 +71,21 @@ def put_in(path: Path, number: int) -> None:
     """What the sites send in a round."""
     (path / "federation.toml").write_text(AGREEMENT.format(number=number), encoding="utf-8")
     (path / "inbox").mkdir(exist_ok=True)
-    columns = tuple(Column(name=f"c{place}") for place in range(WIDTH))
-    agreement = Agreement(federation="growth", round=number, columns=columns)
+    terms = COLUMNS.terms.model_copy(update={"round": number})
     for site in range(SITES):
-        summary, _ = summarize(rows_of(number, site), f"s{site}", fusion_of(agreement).task, terms=agreement.terms)
+        summary = replace(summary_of(number % DRAWS, site), terms=terms)
         (path / "inbox" / f"s{site}.summary").write_bytes(encode(summary.to_message()))
 
 
-def rows_of(number: int, site: int) -> FloatArray:
-    """Of the same clusters in every round."""
-    rng = generator(0, "growth", str(number), str(site))
+@lru_cache(maxsize=DRAWS * SITES)
+def summary_of(draw: int, site: int) -> Summary:
+    """Of one of some draws, which take turns."""
+    return summarize(rows_of(draw, site), f"s{site}", fusion_of(COLUMNS).task, terms=COLUMNS.terms)[0]
+
+
+def rows_of(draw: int, site: int) -> FloatArray:
+    """Of the same clusters in every draw."""
+    rng = generator(0, "growth", str(draw), str(site))
     centres = generator(0, "growth").uniform(-10.0, 10.0, size=(CLUSTERS, WIDTH))
     return np.asarray(centres[rng.integers(CLUSTERS, size=ROWS)] + rng.normal(size=(ROWS, WIDTH)))
 

@@ -50,7 +50,7 @@ CluStream (river) see pooled rows, one by one, on the first {streamed} mixtures;
 
 ## Many rounds
 
-{n_rounds} rounds of eight sites in one folder, all sites with new rows every time: take in, close, fuse.
+{n_rounds} rounds of eight sites in one folder, all sites with other rows every time: take in, close, fuse.
 
 {growth}
 """
