@@ -32,7 +32,7 @@ $(PRODUCT): pyproject.toml constraints.txt
 	touch $@
 
 $(READY): $(PRODUCT) bench/pyproject.toml
-	$(INSTALL) --editable '.[dev]' --editable ./bench
+	$(INSTALL) --editable '.[dev]' --editable './bench[rounds]'
 	touch $@
 
 demo: $(PRODUCT)

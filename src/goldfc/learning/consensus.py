@@ -27,8 +27,6 @@ NEGLIGIBLE = 1e-3
 K_MEANS_STARTS = 10
 # Embedded micro-clusters are told to so many decimals: what is the same up to rounding must not decide anything.
 DECIMALS = 9
-# Mixtures agree nearly as far on usual labels as on the best if so much less, of 1, in the mean over rows.
-NEARLY = 0.02
 # Eigenvectors with singular values below this, of at most 1, are rounding: partitions tell no more apart.
 NO_STRENGTH = 1e-6
 
@@ -43,28 +41,15 @@ class Consensus:
 
 
 def find_consensus(
-    micro: MicroClusters,
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    own: bool = False,
-    starts: int = STARTS,
-    usual: IntArray | None = None,
+    micro: MicroClusters, n_clusters: int, rng: np.random.Generator, *, own: bool = False, starts: int = STARTS
 ) -> Consensus:
-    """Fuse standardised micro-clusters into `n_clusters`, no more than are distinct (fewer if some end with none).
-
-    The usual labels stay if they are as many, and the mixtures agree on them nearly as far.
-    """
+    """Fuse standardised micro-clusters into `n_clusters`, no more than are distinct (fewer if some end with none)."""
     counts = sorted({min(factor * n_clusters, micro.distinct) for factor in GRANULARITIES}, reverse=True)
     # Nobody knows how far correlations can be trusted: from hardly to nearly fully.
     trusts = (np.arange(starts) + 0.5) / starts
     levels = [[draw_mixture(micro, count, own, float(trust), rng) for trust in trusts] for count in counts]
     memberships = [mixture.memberships for level in levels for mixture in level]
     labels, certainty = fuse_partitions(memberships, micro.mass, n_clusters, rng)
-    if usual is not None and np.array_equal(np.unique(usual), np.arange(labels.max() + 1)):
-        as_usual = co_membership(stack(memberships), micro.mass, usual)
-        if micro.mass @ as_usual >= micro.mass @ certainty - NEARLY * micro.total_mass:
-            labels, certainty = usual, as_usual
     return Consensus(labels, certainty, best_of_each(levels))
 
 

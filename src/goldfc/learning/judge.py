@@ -55,7 +55,6 @@ class Usual:
     kind: Kind
     n_clusters: int
     by_gaps: bool  # whether they were found by linkage
-    labels: IntArray  # of today's micro-clusters, as those clusters have them
 
 
 @dataclass(frozen=True)
@@ -171,9 +170,7 @@ class Court:
     def mixture(self, n_clusters: int) -> Verdict:
         """The consensus of mixtures, of the kind that has more evidence."""
         kind = self.kind_of_mixture(n_clusters)
-        own = kind == "own"
-        usual = None if self.usual is None else self.usual.labels
-        found = find_consensus(self.micro, n_clusters, self.rng, own=own, starts=self.starts, usual=usual)
+        found = find_consensus(self.micro, n_clusters, self.rng, own=kind == "own", starts=self.starts)
         return Verdict(kind, WHY[kind], found.labels, found.certainty, found.levels)
 
     def kind_of_mixture(self, n_clusters: int) -> Kind:

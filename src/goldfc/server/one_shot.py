@@ -23,7 +23,6 @@ from goldfc.learning.micro_clusters import (
 )
 from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
-from goldfc.message.density import shares_of_density
 from goldfc.message.model import Model, Prototypes
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
@@ -79,7 +78,7 @@ class OneShot:
             group = merge_many(micro, self.at_most, rng)
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
-            usual = None if self.before is None else usual_in(self.before, summaries, group, micro.mass)
+            usual = None if self.before is None else usual_in(self.before)
             verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual)
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
@@ -108,13 +107,10 @@ class OneShot:
         )
 
 
-def usual_in(before: Model, summaries: Sequence[Summary], group: IntArray, mass: FloatArray) -> Usual:
-    """What the model before says of today's micro-clusters; of a group that which most of its mass is."""
-    labels = shares_of_density(before, np.vstack([summary.centroids for summary in summaries])).argmax(axis=1)
-    table = np.zeros((int(group.max()) + 1, len(before.centroids)))
-    np.add.at(table, (group, labels), mass)
+def usual_in(before: Model) -> Usual:
+    """What there was: of which kind, how many, and whether gaps told them apart."""
     by_gaps = before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps)
-    return Usual(before.kind, len(before.centroids), by_gaps, table.argmax(axis=1))
+    return Usual(before.kind, len(before.centroids), by_gaps)
 
 
 @dataclass(frozen=True)

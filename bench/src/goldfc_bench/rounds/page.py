@@ -1,0 +1,170 @@
+"""The page: what was wanted, what came out, and how others do."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from goldfc_bench.attacks.page import table
+from goldfc_bench.rounds.growth import Growth
+from goldfc_bench.rounds.run import Row
+from goldfc_bench.rounds.scenes import APART, DRIFT, LEAST_SHARE, N_SITES, NEIGHBOURS, PLANTED, ROUNDS, ROWS_EACH
+from goldfc_bench.rounds.ways import WAYS
+
+PAGE = """# Rounds that remember
+
+Made by `{command}`.
+
+*Mixtures*: {mixtures} drawn ones of 4 to 10 Gaussian clusters in 2, 4 or 8 columns, means at least {apart:g} standard
+deviations apart, revealed over {rounds} rounds. Each of {sites} sites is there in nine rounds of ten, with {rows} new
+rows.
+All means drift by {drift:g} standard deviations a round; every other round something is planted: a cluster emerges,
+disappears, splits (in two that end seven apart) or two merge (into what nobody can tell apart). Those that disappear,
+split or merge have at least {least:.0%} of the rows. Nothing changed around a row whose true cluster is not concerned.
+
+*Sets*: the paper's ten at the paper's eight sites, whose rows come in {rounds} parts, added up; sites join in the first
+rounds, and one leaves in the last. Nothing changed around a row if its {near} nearest rows are the same as before.
+
+The number of clusters is proposed in every round. A row *kept its id* if the model before and the one now give it the
+same label. An event is *named* if it is what is said to have happened to clusters, and nothing else is, size and place
+apart. *From scratch* is the fusion of the same summaries without a model before. ARI is with the truth.
+
+## Targets: {met} of {n_targets} met
+
+{targets}
+
+## Ways
+
+{ways}
+
+Nearest old centroid and Hungarian matching carry the ids of old centroids over to a fusion from scratch. DBSTREAM and
+CluStream (river) see pooled rows, one by one, on the first {streamed} mixtures; CluStream is told the true number.
+
+## What was planted
+
+{planted}
+
+## Sets
+
+{sets}
+
+## Many rounds
+
+{n_rounds} rounds of eight sites in one folder, all sites with other rows every time: take in, close, fuse.
+
+{growth}
+"""
+
+
+def as_markdown(rows: Sequence[Row], growth: Growth, command: str) -> str:
+    """The page."""
+    targets = list(targets_of(rows, growth))
+    ours = [row for row in rows if row.way == "ours"]
+    return PAGE.format(
+        command=command,
+        mixtures=sum(row.group == "mixture" for row in ours),
+        apart=APART,
+        rounds=ROUNDS,
+        sites=N_SITES,
+        rows=ROWS_EACH,
+        drift=DRIFT,
+        least=LEAST_SHARE,
+        near=NEIGHBOURS,
+        met=sum(met for *_, met in targets),
+        n_targets=len(targets),
+        targets=table(("", "wanted", "figure", ""), [(*three, "met" if met else "missed") for *three, met in targets]),
+        ways=table(
+            ("", "mixtures: kept", "quiet rounds that changed ids", "mixtures: ARI", "sets: kept", "sets: ARI"),
+            [line_of_way(way, [row for row in rows if row.way == way]) for way in WAYS],
+        ),
+        streamed=sum(row.way == "DBSTREAM" for row in rows),
+        planted=table(("", "planted", "named"), list(lines_of_planted(ours))),
+        sets=table(
+            ("", "rows with the same surroundings", "kept their id", "ARI", "from scratch"),
+            [line_of_set(row) for row in ours if row.group == "set"],
+        ),
+        n_rounds=len(growth.seconds),
+        growth=table(("", "first rounds", "last rounds"), list(lines_of_growth(growth))),
+    )
+
+
+def targets_of(rows: Sequence[Row], growth: Growth) -> Iterator[tuple[str, str, str, bool]]:
+    """What was wanted, and what came out."""
+    ours = [row for row in rows if row.way == "ours"]
+    for group in ("mixture", "set"):
+        own = [row for row in ours if row.group == group]
+        if calm := sum(row.calm for row in own):
+            kept = sum(row.kept for row in own) / calm
+            yield f"rows with the same surroundings that kept their id, {group}s", "99 %", f"{kept:.2%}", kept >= 0.99
+        if own:
+            worse = better_by(own)
+            yield f"ARI less that from scratch, {group}s", "-.01 or more", f"{worse:+.4f}", worse >= -0.01
+    planted, named = totals(ours)
+    if planted:
+        share = sum(named.values()) / sum(planted.values())
+        yield "planted events that are named", "95 %", f"{share:.1%}", share >= 0.95
+    disturbed, quiet = sum(row.disturbed for row in ours), sum(row.quiet for row in ours)
+    yield "quiet rounds that change an id", "0", f"{disturbed} of {quiet}", not disturbed
+    yield "time of the last rounds against the first", "1.2 or less", f"{growth.slower:.2f}", growth.slower <= 1.2
+    yield "size of the last models against the first", "1.05 or less", f"{growth.larger:.2f}", growth.larger <= 1.05
+
+
+def better_by(rows: Sequence[Row]) -> float:
+    """By how much the ARI is above that from scratch, in the mean."""
+    return mean([one - other for row in rows for one, other in zip(row.ari, row.ari_of_fresh, strict=True)])
+
+
+def totals(rows: Sequence[Row]) -> tuple[Counter[str], Counter[str]]:
+    """What was planted, and what was named."""
+    planted, named = Counter[str](), Counter[str]()
+    for row in rows:
+        planted.update(row.planted)
+        named.update(row.named)
+    return planted, named
+
+
+def lines_of_planted(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    """One for each kind."""
+    planted, named = totals(rows)
+    for what in PLANTED:
+        yield what, str(planted[what]), str(named[what])
+
+
+def line_of_way(way: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    """In the mean over rows and rounds."""
+    mixtures, sets = ([row for row in rows if row.group == group] for group in ("mixture", "set"))
+    disturbed = f"{sum(row.disturbed for row in mixtures)} of {sum(row.quiet for row in mixtures)}"
+    return way, kept(mixtures), disturbed, ari_of(mixtures), kept(sets), ari_of(sets)
+
+
+def line_of_set(row: Row) -> tuple[str, ...]:
+    """Of ours."""
+    return row.name, str(row.calm), kept([row]), f"{mean(row.ari):.3f}", f"{mean(row.ari_of_fresh):.3f}"
+
+
+def lines_of_growth(growth: Growth) -> Iterator[tuple[str, ...]]:
+    """Time, models and memory."""
+    tenth = max(1, len(growth.seconds) // 10)
+    first, last = (np.median(part) for part in (growth.seconds[tenth : 2 * tenth], growth.seconds[-tenth:]))
+    yield "seconds of computing in a round, in the median of a tenth of them", f"{first:.2f}", f"{last:.2f}"
+    half = len(growth.model_bytes) // 2
+    sizes = growth.model_bytes[:half], growth.model_bytes[half:]
+    yield "bytes of the largest model, in either half", *(f"{max(part):,}" for part in sizes)
+    megabytes = (f"{peak / 1e6:.0f}" for peak in (growth.peak_of_first, growth.peak_of_last))
+    yield "MB that the process held at most, in the second and the last round", *megabytes
+
+
+def kept(rows: Sequence[Row]) -> str:
+    """In per cent."""
+    calm = sum(row.calm for row in rows)
+    return f"{100.0 * sum(row.kept for row in rows) / calm:.2f} %" if calm else "-"
+
+
+def ari_of(rows: Sequence[Row]) -> str:
+    """In the mean over all rounds."""
+    return f"{mean([one for row in rows for one in row.ari]):.3f}" if rows else "-"
+
+
+def mean(values: Sequence[float]) -> float:
+    """Of some numbers."""
+    return float(np.mean(values))
