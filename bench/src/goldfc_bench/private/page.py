@@ -12,6 +12,7 @@ from goldfc_bench.attacks.page import table
 from goldfc_bench.attacks.run import Row as AttackRow
 from goldfc_bench.private.attacks import EPS as EPS_OF_ATTACKS
 from goldfc_bench.private.federations import HELD_OUT, N_SITES, Federation
+from goldfc_bench.private.making import DRAWS_OF_ALL
 from goldfc_bench.private.rivals import RIVALS, RIVALS_AT
 from goldfc_bench.private.run import EPS, NONE, PRIVATE, Row
 
@@ -23,9 +24,10 @@ PAGE = """# The price of differential privacy
 Made by `{command}`.
 
 Eight Non-ICD sites each; ARI, means over the draws that stand behind the name (of federations, noise and fusion; the
-paper's splits are always the same rows), at the most three for eps 4 and 8, for other mechanisms, and for 50,000 rows
-but at eps .5. *Share*: of the ARI that the same draws have without protection. Every row of a site is hidden by eps as
-told and delta 1e-5, in its one message. Ranges reach a tenth beyond the rows; the number of clusters is given.
+paper's splits are always the same rows); rivals and eps 4 and 8, and 50,000 rows at an eps above .5, have {all_draws}.
+*Share*: of the ARI that the same draws have without protection, if that is {no_result:g} at least. Every row of a site
+is hidden by eps as told and delta 1e-5, in its one message. Ranges reach a tenth beyond the rows; the number of
+clusters is given.
 
 ## Shares
 
@@ -44,7 +46,7 @@ The same exact noise, the same budget, the same fusion; they are told the number
 ## What was planned, and what came
 
 Micro-clusters of a site, or for each cluster if these are fewer, as `goldfc plan` hopes for them from public facts; and
-the shares above, of every federation at every eps, if there is a result without protection (an ARI of {no_result:g}).
+the shares above, of every federation at every eps.
 What the plan says was read off all federations but those that are held out: of these it knows nothing. *Right*: at
 least the share that is planned, or, where it is hopeless, less than half.
 
@@ -95,6 +97,14 @@ class Results:
         without = fmean(row.ari for row in self.by_way[name, NONE, 0.0] if row.seed in drawn)
         return self.ari(name, method, eps) / without
 
+    def has_result(self, name: str) -> bool:
+        """Whether there is anything to keep."""
+        return self.ari(name, NONE, 0.0) >= NO_RESULT
+
+    def told(self, name: str, method: str, eps: float) -> str:
+        """The share, if it is one of anything."""
+        return f"{self.share(name, method, eps):.1%}" if self.has_result(name) else "-"
+
     def hoped(self, name: str, eps: float) -> Plan:
         """What `goldfc plan` says of sites of the mean size."""
         row = self.by_way[name, PRIVATE, eps][0]
@@ -115,16 +125,12 @@ def as_markdown(
 ) -> str:
     """The page."""
     words, at = [f"eps {eps:g}" for eps in EPS], float(RIVALS_AT)
-    shares = [
-        [results.called(name), *(f"{results.share(name, PRIVATE, eps):.1%}" for eps in EPS)] for name in results.names
-    ]
+    shares = [[results.called(name), *(results.told(name, PRIVATE, eps) for eps in EPS)] for name in results.names]
     aris = [
         [name, f"{results.ari(name, NONE, 0.0):.3f}", *(f"{results.ari(name, PRIVATE, eps):.3f}" for eps in EPS)]
         for name in results.names
     ]
-    rivals = [
-        [name, *(f"{results.share(name, method, at):.1%}" for method in (PRIVATE, *RIVALS))] for name in results.names
-    ]
+    rivals = [[name, *(results.told(name, method, at) for method in (PRIVATE, *RIVALS))] for name in results.names]
     rho = float(rho_of(*Private(eps=EPS_OF_ATTACKS).budget))
     return PAGE.format(
         command=command,
@@ -134,6 +140,7 @@ def as_markdown(
         at=f"{at:g}",
         bands=table(["micro-clusters", "planned", "of", "right", "mean", "from", "to"], list(band_lines(results))),
         no_result=NO_RESULT,
+        all_draws=DRAWS_OF_ALL,
         eps_of_attacks=EPS_OF_ATTACKS,
         # Gaussian noise of rho moves a mean by the root of 2 rho deviations at the most.
         one=NormalDist().cdf(rho**0.5),
@@ -149,7 +156,7 @@ def as_markdown(
 def band_lines(results: Results) -> Iterator[list[str]]:
     """Every band of the plan: the shares of federations at every eps, and how many of them are within it."""
     held_out = {one.name for one in HELD_OUT}
-    names = [name for name in results.names if results.ari(name, NONE, 0.0) >= NO_RESULT]
+    names = [name for name in results.names if results.has_result(name)]
     for band in BANDS:
         pairs = [(name, eps) for name in names for eps in EPS if results.hoped(name, eps).band == band]
         for which in ("others", "held out"):

@@ -82,7 +82,9 @@ class Sums:
 
 def whole(vectors: FloatArray, unit: int) -> FloatArray:
     """Vectors of length 1 at most in whole numbers, of length `unit` at most, whatever was rounded on the way."""
-    scaled = np.trunc(np.nan_to_num(vectors).clip(-1.0, 1.0) * unit)
+    scaled = vectors.clip(-1.0, 1.0)
+    scaled[np.isnan(scaled)] = 0.0
+    scaled = np.trunc(scaled * unit)
     long = np.einsum("ij,ij->i", scaled, scaled) > unit * unit  # exact: these are whole numbers below 2^53
     if long.any():
         scaled[long] = [shortened(vector, unit) for vector in scaled[long].astype(np.int64)]

@@ -265,7 +265,8 @@ def by_ranges(rows: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray
     """Rows in u, clipped, as whole numbers: u times FINE. What is no number lies in the middle."""
     with np.errstate(over="ignore", invalid="ignore"):
         u = np.clip(2.0 * ((rows - low) / (high - low)) - 1.0, -1.0, 1.0)
-    return np.asarray(np.rint(np.nan_to_num(u) * FINE))
+    u[np.isnan(u)] = 0.0
+    return np.asarray(np.rint(u * FINE))
 
 
 def on_grid(z: FloatArray) -> FloatArray:
