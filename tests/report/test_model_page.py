@@ -19,15 +19,8 @@ from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES
-from goldfc.report.model_page import (
-    MOST_TRAITS,
-    Feature,
-    Support,
-    features_of,
-    most_special,
-    overall,
-    write_model_report,
-)
+from goldfc.report.model_page import Support, write_model_report
+from goldfc.report.profiles import MOST_TRAITS, Feature, Profiles, alike_in, most_special, overall
 from goldfc.server.gold import Gold
 from goldfc.server.influence import LeftOut
 from goldfc.site.gold import GoldSite
@@ -99,13 +92,13 @@ def section(page: str, name: str) -> str:
 
 
 def cards_of(page: str) -> list[str]:
-    return [text_of("<body>" + card) for card in re.findall(r'<section class="card".*?</section>', page, re.DOTALL)]
+    return [text_of("<body>" + card) for card in re.findall(r'<section class="card .*?</section>', page, re.DOTALL)]
 
 
 def test_the_page_stands_by_itself(model: Model, summaries: list[Summary], path: Path) -> None:
     for page in (page_of(model, path), page_of(model, path, summaries, left_out=[LeftOut("city", 0.9, 3)])):
         assert addresses_in(page) == []
-        assert "script" not in tags_of(page)
+        assert tags_of(page).count("script") == 2  # its own, and the data that it works with
 
 
 def test_the_page_is_for_its_owner_alone(model: Model, path: Path) -> None:
@@ -128,7 +121,8 @@ def test_names_from_strangers_are_text_and_nothing_else(summaries: list[Summary]
     page = page_of(
         model, path, strange, expected=[evil], refused={"<u>": "<s>no</s>"}, left_out=[LeftOut("<q>", 0.5, 3)]
     )
-    assert not {"script", "img", "u", "s", "q"} & set(tags_of(page))
+    assert not {"img", "u", "s", "q"} & set(tags_of(page))
+    assert tags_of(page).count("script") == 2
     assert "<i>because" not in page
     text = text_of(page)
     for name in (evil, "sex=</td>&amp;", "smoker</style>", "<s>no</s>", "<i>because</i>"):
@@ -249,12 +243,12 @@ def test_a_card_says_in_its_own_units_what_is_special(model: Model, summaries: l
     assert len(cards) == 3
     inflamed = int(model.centroids[:, 1].argmax())
     young = int(model.centroids[:, 0].argmin())
-    assert re.search(r"CRP(5\d|6\d) mg/L \+\d\.\d SD", cards[inflamed])
-    assert re.search(r"age3\d years \N{MINUS SIGN}\d\.\d SDall: \d\d years", cards[young])
-    assert re.search(r"smoker\d\d % \+\d\.\d SDall: \d\d %", cards[young])
+    assert re.search(r"CRP(5\d|6\d) ± \d mg/L \+\d\.\d SD, far above all", cards[inflamed])
+    assert re.search(r"age3\d ± \d years \N{MINUS SIGN}\d\.\d SD, well below allall: \d\d years", cards[young])
+    assert re.search(r"smoker\d\d % \+\d\.\d SD, above allall: \d\d %", cards[young])
     # One of two levels says it all: women are more, or men are fewer.
     assert re.search(r"sex=female\d+ % \+|sex=male\d+ % \N{MINUS SIGN}", cards[young])
-    assert cards[young].count("sex=") == 1
+    assert cards[young].split("Most like")[0].count("sex=") == 1
 
 
 def test_what_only_one_site_has_is_flagged(model: Model, path: Path) -> None:
@@ -364,10 +358,25 @@ def test_without_moments_the_spread_comes_from_centroids_and_covariance(model: M
 
 
 def test_a_column_is_special_once_and_little_is_not_special(model: Model) -> None:
-    features = features_of(model, np.ones(3, dtype=np.int64))
-    assert most_special(features, np.array([0.1, -2.0, 0.5, -1.0, 1.0])) == [1, 4, 2]
-    many = [replace(features[0], column=str(number)) for number in range(9)]
-    assert len(most_special(many, np.ones(9))) == MOST_TRAITS
+    alike = alike_in(model)
+    assert most_special(np.array([0.1, -2.0, 0.5, -1.0, 1.0]), alike) == [(1, []), (4, [3]), (2, [])]
+    assert len(most_special(np.ones(9), np.eye(9, dtype=bool))) == MOST_TRAITS
+
+
+def test_numbers_that_are_correlated_inside_clusters_are_named_once(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 400)
+    size = 8.0 * kind + rng.normal(size=400)
+    rows = np.column_stack([size, 2.0 * size + 0.1 * rng.normal(size=400), 3.0 * kind + rng.normal(size=400)])
+    terms = Terms(columns=tuple(Column(name=name) for name in ("radius", "perimeter", "age")))
+    sent = [summarize(rows[n::3], "abc"[n], WAY.task, terms=terms)[0] for n in range(3)]
+    model = fuse(sent, 2, WAY, generator(0))
+    profiles = Profiles.of(model, np.ones(2, dtype=np.int64))
+    assert {(trait.feature.name, trait.also) for trait in profiles.traits(0)} in (
+        {("radius", ("perimeter",)), ("age", ())},
+        {("perimeter", ("radius",)), ("age", ())},
+    )
+    assert "The same thing in other words: " in cards_of(page_of(model, path))[0]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,14 @@ Levels are found independently of each other, so a fine cluster need not lie ins
 to the one that has most of its micro-clusters, and stray micro-clusters are drawn as thin threads.
 """
 
+import base64
+import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -109,6 +114,7 @@ class TreeDrawing:
         return (self.width - 2.0 * BORDER) / self.rows[-1][1]
 
 
+@cache
 def templates(*packages: str) -> Environment:
     """The pages of some packages, which may use what all pages share; names in them are strangers' and are escaped."""
     loaders = [PackageLoader(package) for package in (*packages, "goldfc.report")]
@@ -117,9 +123,27 @@ def templates(*packages: str) -> Environment:
     return environment
 
 
+def sealed_page(name: str, **content: Any) -> str:
+    """A page that runs its own style and script, and loads and runs nothing else, whatever is written in it."""
+    environment = templates()
+    style, script = (environment.get_template(part).render(colours=COLOURS) for part in ("model.css", "page.js"))
+    policy = f"default-src 'none'; style-src {hash_of(style)}; script-src {hash_of(script)}; base-uri 'none'"
+    return environment.get_template(name).render(style=style, script=script, policy=policy, **content)
+
+
+def hash_of(text: str) -> str:
+    """What a browser knows an inline part by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def paint(number: int) -> int:
+    """Which of the colours a cluster has, by the number that it is known by."""
+    return number % len(COLOURS)
+
+
 def colour(cluster: int) -> str:
     """The colour of a global cluster."""
-    return COLOURS[cluster % len(COLOURS)]
+    return COLOURS[paint(cluster)]
 
 
 def ink(cluster: int) -> str:
@@ -187,11 +211,14 @@ def round_values(low: float, high: float, *, whole: bool) -> list[float]:
     return [number * step for number in range(first, last + 1)]
 
 
-def draw_levels(levels: Levels, micro_labels: IntArray, n_clusters: int) -> TreeDrawing:
-    """Every granularity, and last the global clusters that came of them all; levels too fine to see are left out."""
+def draw_levels(levels: Levels, micro_labels: IntArray, ids: Sequence[int]) -> TreeDrawing:
+    """Every granularity, and last the global clusters, by their numbers; levels too fine to see are left out."""
     seen = [number for number, count in enumerate(levels.n_clusters) if count <= MOST_CLUSTERS_TO_DRAW]
     labels = np.column_stack([levels.labels[:, seen], micro_labels])
-    return draw_tree(Levels(labels, (*(levels.n_clusters[number] for number in seen), n_clusters)), micro_labels)
+    counts = (*(levels.n_clusters[number] for number in seen), len(ids))
+    tree = draw_tree(Levels(labels, counts), micro_labels)
+    nodes = tuple(replace(node, cluster=ids[node.cluster]) for node in tree.nodes)
+    return replace(tree, nodes=nodes, branches=tuple(replace(one, cluster=ids[one.cluster]) for one in tree.branches))
 
 
 def draw_tree(levels: Levels, micro_labels: IntArray) -> TreeDrawing:

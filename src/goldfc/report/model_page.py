@@ -1,91 +1,62 @@
 """A model as a page: one file that loads nothing from anywhere, for those who have to make sense of the clusters."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.files import write_durably
-from goldfc.learning.micro_clusters import diagonal_of
-from goldfc.learning.moments import scale_of
+from goldfc.message.columns import shown
 from goldfc.message.levels import MULTIPLE
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
+from goldfc.names import LONGEST_NAME, LONGEST_NOTE, NAMELESS, Names, ids_of
 from goldfc.report.columns_by_site import ColumnsBySite
-from goldfc.report.describe import shown_of_clusters
-from goldfc.report.drawings import draw_curve, draw_levels, templates
+from goldfc.report.confusion import confusion
+from goldfc.report.describe import describe_summary, shown_of_clusters
+from goldfc.report.drawings import draw_curve, draw_levels, paint, sealed_page
+from goldfc.report.profiles import Feature, Profiles, Trait
+from goldfc.report.terrain import HEIGHT, WIDTH, Stop, Terrain, stops
 from goldfc.server.influence import LEAST_SITES, LeftOut, check_fused
 
-# How many columns a card shows, if they are so many standard deviations from the mean, and how many features the table.
-MOST_TRAITS = 5
-LEAST_TRAIT = 0.2
 MOST_FEATURES_SHOWN = 300
-# No bar is longer than this many standard deviations; its number still says how many there are.
-LONGEST_BAR = 3.0
 # In the table of all features, what is so many standard deviations from the mean has the full tint, and an arrow.
 FULL_TINT, ARROW = 2.0, 1.0
+TINTS = 9
+# Below this agreement the clusters may be others the next time.
+LOW_AGREEMENT = 0.6
+# Of what is told of a summary on the page, all but this, which is said elsewhere.
+SAID_ELSEWHERE = ("what", "federation", "columns")
 
 
 @dataclass(frozen=True)
-class Feature:
-    """One number of a row, as people call it."""
+class Face:
+    """How a cluster is shown wherever it is: by its number, its colour, and what people call it."""
 
-    column: str
+    id: int
+    paint: int
     name: str
-    unit: str
-    is_share: bool  # of yes and no, and of categories, a centroid is a share
-    mean: float
-    deviation: float
-
-    def text(self, value: float) -> str:
-        """A value as one would say it: no more digits than the spread makes worth reading."""
-        if self.is_share:
-            return f"{round(100.0 * value) + 0:d} %"
-        decimals = max(0, 1 - math.floor(math.log10(self.deviation)))
-        plain = decimals <= 6 and abs(value) < 1e9
-        text = f"{round(value, decimals) + 0.0:,.{decimals}f}" if plain else f"{value:.4g}"
-        return text.replace("-", "\N{MINUS SIGN}")
-
-    def with_unit(self, value: float) -> str:
-        """The same with its unit."""
-        return f"{self.text(value)} {self.unit}".strip()
-
-
-@dataclass(frozen=True)
-class Trait:
-    """What is special about a cluster: one feature, and how far it lies from the mean of all, in deviations."""
-
-    feature: Feature
-    value: float
-    z: float
-    longest: float  # the length of the longest bar
-
-    @property
-    def left(self) -> float:
-        """Where its bar begins, in per cent; the mean of all is in the middle."""
-        return 50.0 - (self.width if self.z < 0.0 else 0.0)
-
-    @property
-    def width(self) -> float:
-        """How long its bar is, in per cent."""
-        return 50.0 * min(abs(self.z) / self.longest, 1.0)
+    note: str
 
 
 @dataclass(frozen=True)
 class Card:
     """A global cluster."""
 
-    number: int
+    face: Face
     micro_clusters: int
     share: float  # of all rows; where these are not known, of all micro-clusters
     rows: int | None
     certainty: float | None  # none where nothing is in it
     sites: tuple[str, ...]
     traits: tuple[Trait, ...]
+    nearest: Face | None
+    apart: str  # what tells it from the nearest one
 
 
 @dataclass(frozen=True)
@@ -93,13 +64,14 @@ class Cell:
     """Of the table of features: a centroid's value, and how far it lies from the mean of all."""
 
     text: str
+    spread: str
     z: float
 
     @property
     def tint(self) -> str:
-        """Orange above the mean, blue below; always light enough for dark letters."""
-        paint = "183, 121, 31" if self.z > 0.0 else "31, 78, 140"
-        return f"rgba({paint}, {0.45 * min(abs(self.z) / FULL_TINT, 1.0):.2f})"
+        """The class of its colour: above the mean or below; always light enough for what is written on it."""
+        step = round(TINTS * min(abs(self.z) / FULL_TINT, 1.0))
+        return f"{'up' if self.z > 0.0 else 'down'}{step}" if step else ""
 
     @property
     def arrow(self) -> str:
@@ -144,11 +116,11 @@ class Support:
 
     @property
     def lines(self) -> Iterator[tuple[str, list[tuple[int, int | None, float]]]]:
-        """Every site and its cells: micro-clusters, rows, and how much that is of the most it has in any cluster."""
+        """Every site and its cells: micro-clusters, rows, and how much of all that it has that is."""
         for site, micro, rows in zip(self.sites, self.micro.tolist(), self.rows, strict=True):
             known = [None] * len(micro) if rows is None else rows.tolist()
             counts = micro if rows is None else known
-            yield site, [(*pair, count / max(counts)) for *pair, count in zip(micro, known, counts, strict=True)]
+            yield site, [(*pair, count / sum(counts)) for *pair, count in zip(micro, known, counts, strict=True)]
 
     def sites_of(self, cluster: int) -> tuple[str, ...]:
         """Who has something in it."""
@@ -163,40 +135,65 @@ def write_model_report(
     left_out: Sequence[LeftOut] = (),
     expected: Sequence[str] = (),
     refused: Mapping[str, str] = {},
+    names: Names = NAMELESS,
 ) -> None:
     """Render the page and write it, for its owner alone.
 
     With the `summaries` that were fused it tells rows as well. `left_out` are the results without each site,
-    `expected` are all who might have taken part, and `refused` says of whom nothing was taken, and why.
+    `expected` are all who might have taken part, `refused` says of whom nothing was taken, and why, and `names` are
+    what people call the clusters.
     """
     check_fused(model, summaries)
     support = Support.of(model, summaries)
-    features = features_of(model, support.weight)
-    distances = z_scores(model, features)
-    html = (
-        templates()
-        .get_template("model.html")
-        .render(
-            model=model,
-            support=support,
-            cards=list(cards(model, support, features, distances)),
-            table=table_of(model, features, distances),
-            n_features=len(features),
-            maybe_one=one_fits_as_well(model),
-            curve=draw_curve(model.proposal) if model.proposal and len(model.proposal.n_clusters) > 1 else None,
-            shown=shown_of_clusters(model),
-            tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
-            by_site=ColumnsBySite.of(summaries),
-            summaries=summaries,
-            multiple=MULTIPLE,
-            left_out=sorted(left_out, key=lambda without: without.agreement),
-            least_sites=LEAST_SITES,
-            missing=[name for name in expected if name not in model.sites and name not in refused],
-            refused=refused,
-            alone=[int(cluster) for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
-        )
+    profiles, faces = Profiles.of(model, support.weight), faces_of(model, names)
+    terrain = Terrain.of(model, summaries, profiles)
+    all_stops = stops(model, terrain, profiles, [face.id for face in faces], candidates_of(model))
+    shown_features = most_different(profiles)
+    html = sealed_page(
+        "model.html",
+        model=model,
+        faces=faces,
+        support=support,
+        cards=list(cards(support, model, profiles, faces)),
+        table=table_of(profiles, shown_features),
+        n_features=len(profiles.features),
+        maybe_one=one_fits_as_well(model),
+        low_agreement=model.agreement < LOW_AGREEMENT,
+        terrain=terrain,
+        discs=list(discs(terrain, faces)),
+        map_size=(WIDTH, HEIGHT),
+        stops=all_stops,
+        taken=[stop.origin for stop in all_stops].index("taken"),
+        data=as_data(data_of(model, names, profiles, all_stops, shown_features)),
+        longest=(LONGEST_NAME, LONGEST_NOTE),
+        curve=draw_curve(model.proposal) if model.proposal and len(model.proposal.n_clusters) > 1 else None,
+        shown=shown_of_clusters(model),
+        tree=draw_levels(model.levels, model.micro_labels, [face.id for face in faces]),
+        by_site=ColumnsBySite.of(summaries),
+        confused=confusion(model),
+        summaries=summaries,
+        sent=[
+            (one.site, [line for line in describe_summary(one) if line[0] not in SAID_ELSEWHERE]) for one in summaries
+        ],
+        multiple=MULTIPLE,
+        left_out=sorted(left_out, key=lambda without: without.agreement),
+        least_sites=LEAST_SITES,
+        missing=[name for name in expected if name not in model.sites and name not in refused],
+        refused={shown(name): shown(reason) for name, reason in refused.items()},
+        alone=[faces[cluster].id for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
     )
     write_durably(path, html.encode(errors="replace"), private=True)
+
+
+def faces_of(model: Model, names: Names) -> list[Face]:
+    """How every cluster is shown."""
+    called = [names.of(number) for number in ids_of(model)]
+    return [Face(one.id, paint(one.id), one.name, one.note) for one in called]
+
+
+def candidates_of(model: Model) -> list[int]:
+    """The numbers of clusters that something speaks for."""
+    return [] if model.proposal is None else [one.n_clusters for one in model.proposal.candidates]
 
 
 def one_fits_as_well(model: Model) -> bool:
@@ -212,78 +209,83 @@ def by_cluster(labels: IntArray, mass: IntArray, n_clusters: int) -> IntArray:
     return np.bincount(labels, weights=mass, minlength=n_clusters).astype(np.int64)
 
 
-def features_of(model: Model, weight: IntArray) -> list[Feature]:
-    """All features with their names and what they are like in all rows."""
-    mean, deviation = overall(model, weight)
-    names = [
-        (column.name, name, column.unit, column.kind != "number")
-        for column in model.terms.columns
-        for name in column.feature_names
-    ] or [(f"column {number}",) * 2 + ("", False) for number in range(1, len(mean) + 1)]
-    return [
-        Feature(*named, mean=float(m), deviation=float(d)) for named, m, d in zip(names, mean, deviation, strict=True)
-    ]
-
-
-def overall(model: Model, weight: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The mean and the standard deviation of all rows: as the sites told them, or as centroids and covariance do."""
-    if model.moments is not None:
-        return model.moments.mean, model.moments.scale
-    mean = np.average(model.centroids, axis=0, weights=weight)
-    variance = np.average((model.centroids - mean) ** 2, axis=0, weights=weight)
-    numbers, inside = model.layout.numbers, diagonal_of(model.covariance)
-    variance[numbers] += (np.average(inside, axis=0, weights=weight) if inside.ndim == 2 else inside)[: len(numbers)]
-    # A row has a level or not.
-    share = np.clip(mean, 0.0, 1.0)
-    for levels in model.layout.categories:
-        variance[levels] = share[levels] * (1.0 - share[levels])
-    return mean, scale_of(variance, np.abs(mean))[0]
-
-
-def z_scores(model: Model, features: Sequence[Feature]) -> FloatArray:
-    """How far every centroid lies from the mean of all rows, in standard deviations."""
-    mean, deviation = np.array([(feature.mean, feature.deviation) for feature in features]).T
-    return np.asarray((model.centroids - mean) / deviation)
-
-
-def cards(model: Model, support: Support, features: Sequence[Feature], distances: FloatArray) -> Iterator[Card]:
+def cards(support: Support, model: Model, profiles: Profiles, faces: Sequence[Face]) -> Iterator[Card]:
     """The global clusters."""
-    longest = min(LONGEST_BAR, max(1.0, float(np.abs(distances).max())))
     share = support.weight / support.weight.sum()
-    for number, (centroid, z) in enumerate(zip(model.centroids, distances, strict=True)):
+    for number, face in enumerate(faces):
         members = model.micro_labels == number
+        near = profiles.nearest(number)
         yield Card(
-            number=number,
+            face=face,
             micro_clusters=int(members.sum()),
             share=float(share[number]),
             rows=None if support.all_rows is None else int(support.all_rows[number]),
             certainty=float(model.micro_certainty[members].mean()) if members.any() else None,
             sites=support.sites_of(number),
-            traits=tuple(
-                Trait(features[f], float(centroid[f]), float(z[f]), longest) for f in most_special(features, z)
-            ),
+            traits=profiles.traits(number),
+            nearest=None if near is None else faces[near],
+            apart="" if near is None else profiles.between(number, near),
         )
 
 
-def most_special(features: Sequence[Feature], z: FloatArray) -> list[int]:
-    """The features furthest from the mean of all, one of each column; of two as far, what there is more of."""
-    chosen: dict[str, int] = {}
-    for number in np.lexsort((-z, -np.round(np.abs(z), 6))):
-        if abs(z[number]) >= LEAST_TRAIT:
-            chosen.setdefault(features[number].column, int(number))
-    return list(chosen.values())[:MOST_TRAITS]
+def most_different(profiles: Profiles) -> IntArray:
+    """The features that are shown: all, or of too many those that differ most, in their order."""
+    return np.sort(np.argsort(-np.abs(profiles.z).max(axis=0), kind="stable")[:MOST_FEATURES_SHOWN])
 
 
-def table_of(model: Model, features: Sequence[Feature], distances: FloatArray) -> list[tuple[Feature, list[Cell]]]:
-    """Every feature (down) in every cluster (across); of too many those that differ most, in their order."""
-    shown = np.sort(np.argsort(-np.abs(distances).max(axis=0), kind="stable")[:MOST_FEATURES_SHOWN])
-    return [
-        (
-            features[f],
-            [
-                Cell(features[f].text(value), float(z))
-                for value, z in zip(model.centroids[:, f], distances[:, f], strict=True)
-            ],
-        )
-        for f in shown
-    ]
+def table_of(profiles: Profiles, shown_features: IntArray) -> list[tuple[Feature, list[Cell]]]:
+    """Every feature (down) in every cluster (across)."""
+    return [(profiles.features[f], list(cells_of(profiles, f))) for f in shown_features.tolist()]
+
+
+def cells_of(profiles: Profiles, f: int) -> Iterator[Cell]:
+    """One feature in every cluster."""
+    feature = profiles.features[f]
+    for value, spread, z in zip(profiles.means[:, f], profiles.spread[:, f], profiles.z[:, f], strict=True):
+        yield Cell(feature.text(value), "" if feature.is_share else feature.text(spread), float(z))
+
+
+def discs(terrain: Terrain, faces: Sequence[Face]) -> Iterator[tuple[float, float, float, Face, str]]:
+    """Everything on the map: where, how large, of which cluster, and what it is."""
+    for place, radius, label, title in zip(
+        terrain.places().tolist(), terrain.radii().tolist(), terrain.labels.tolist(), terrain.titles, strict=True
+    ):
+        yield (*place, radius, faces[label], title)
+
+
+def data_of(
+    model: Model, names: Names, profiles: Profiles, all_stops: Sequence[Stop], shown_features: IntArray
+) -> dict[str, Any]:
+    """What the page's script works with."""
+    ids = ids_of(model)
+    return {
+        "model": model.fingerprint,
+        "others": [one.model_dump() for one in names.clusters if one.id not in ids],
+        "z": rounded(profiles.z[:, shown_features]),
+        "spread": rounded(profiles.steps[:, shown_features]),
+        "alike": [np.flatnonzero(row).tolist() for row in profiles.alike[np.ix_(shown_features, shown_features)]],
+        "stops": [stop_data(stop, ids) for stop in all_stops],
+    }
+
+
+def stop_data(stop: Stop, ids: Sequence[int]) -> dict[str, Any]:
+    """One position of the slider: the group of every point, what groups are called, and whose colour they have."""
+    paints = [paint(ids[place]) for place in stop.of]
+    return {
+        "count": stop.n_groups,
+        "groups": stop.groups.tolist(),
+        "names": stop.names,
+        "paints": paints,
+        "sentence": stop.sentence,
+    }
+
+
+def rounded(values: FloatArray) -> list[list[float]]:
+    """As many digits as a comparison is worth."""
+    return [[float(f"{value:.4g}") for value in row] for row in values.tolist()]
+
+
+def as_data(content: Any) -> str:
+    """JSON that may stand in a page: no sign of it begins or ends anything there."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
