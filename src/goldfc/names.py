@@ -38,6 +38,10 @@ class Names(Strict):
         """What a cluster is called, if it has a name or a note."""
         return next((one for one in self.clusters if one.id == number), Called(id=number))
 
+    def in_model(self, model: Model) -> tuple[Called, ...]:
+        """What every cluster of a model is called, in the order of its arrays."""
+        return tuple(self.of(number) for number in ids_of(model))
+
 
 NAMELESS = Names()
 

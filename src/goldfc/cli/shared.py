@@ -18,6 +18,8 @@ from goldfc import errors
 if TYPE_CHECKING:
     from goldfc.agreement import Agreement
     from goldfc.message.envelope import PrivateKey
+    from goldfc.message.model import Model
+    from goldfc.names import Names
 
 # What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
 
@@ -32,6 +34,9 @@ FEDERATION_OPTION = click.option(
 )
 KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private key, where messages are sealed.")
 ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.  [default: as agreed]")
+NAMES_OPTION = click.option(
+    "--names", "names_file", type=A_FILE, help="What people call the clusters.  [default: names.toml beside the model]"
+)
 K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How many; proposed if not given.")
 
 FAILED = 1
@@ -195,6 +200,13 @@ def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
             "agreements-differ",
         )
     return agreements[0] if agreements else None
+
+
+def names_for(model_file: Path, model: "Model", named: Path | None) -> "Names":
+    """What people call the clusters: in the file that was named, or in the one beside the model."""
+    from goldfc.names import names_beside, read_names
+
+    return names_beside(model_file, model) if named is None else read_names(named, model)
 
 
 def read_key(path: Path | None) -> "PrivateKey | None":

@@ -187,8 +187,7 @@ def write_model_report(
 
 def faces_of(model: Model, names: Names) -> list[Face]:
     """How every cluster is shown."""
-    called = [names.of(number) for number in ids_of(model)]
-    return [Face(one.id, paint(one.id), one.name, one.note) for one in called]
+    return [Face(one.id, paint(one.id), one.name, one.note) for one in names.in_model(model)]
 
 
 def candidates_of(model: Model) -> list[int]:
