@@ -1,8 +1,11 @@
 """The page of a model stands by itself and says what the clusters are."""
 
+import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,7 @@ from goldfc.message.levels import with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES
-from goldfc.report.model_page import Support, write_model_report
+from goldfc.report.model_page import Support, as_data, write_model_report
 from goldfc.report.profiles import MOST_TRAITS, Feature, Profiles, alike_in, most_special, overall
 from goldfc.server.gold import Gold
 from goldfc.server.influence import LeftOut
@@ -99,6 +102,42 @@ def test_the_page_stands_by_itself(model: Model, summaries: list[Summary], path:
     for page in (page_of(model, path), page_of(model, path, summaries, left_out=[LeftOut("city", 0.9, 3)])):
         assert addresses_in(page) == []
         assert tags_of(page).count("script") == 2  # its own, and the data that it works with
+
+
+def test_the_page_runs_its_own_style_and_script_and_nothing_else(model: Model, path: Path) -> None:
+    page = page_of(model, path)
+    assert "style=" not in page
+    inline = [re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL) for tag in ("style", "script")]
+    hashes = [b64encode(sha256(one[1].encode()).digest()).decode() for one in inline if one]
+    style, script = (f"&#39;sha256-{one}&#39;" for one in hashes)
+    rest = "base-uri &#39;none&#39;"
+    assert f"default-src &#39;none&#39;; style-src {style}; script-src {script}; {rest}" in page
+
+
+def test_data_on_the_page_begin_and_end_nothing() -> None:
+    told = as_data({"</script><!--&": ["\u2028"]})
+    assert not set("<>&\u2028") & set(told)
+    assert json.loads(told) == {"</script><!--&": ["\u2028"]}
+
+
+def test_the_page_answers_in_a_sentence_first(model: Model, summaries: list[Summary], path: Path) -> None:
+    sites, sure = "rows of city, clinic, rural, st-mary", "Labels are at most about"
+    answer = rf"{sites} are in 3 clusters, all of one form, .* {sure} \d+ % sure"
+    assert re.search(answer, text_of(page_of(model, path, summaries)))
+    assert "So many were asked for" in text_of(page_of(replace(model, proposal=None), path))
+
+
+def test_a_page_on_which_little_agrees_says_so_on_top(model: Model, path: Path) -> None:
+    sentence = "What was tried agrees little (40 %)"
+    assert sentence not in text_of(page_of(model, path))
+    assert sentence in text_of(page_of(replace(model, agreement=0.4), path))
+
+
+def test_the_page_tells_what_left_each_site(model: Model, summaries: list[Summary], path: Path) -> None:
+    text = text_of("<body>" + section(page_of(model, path, summaries), "left"))
+    assert "suppressed: no micro-cluster of fewer than 5 rows" in text
+    assert all(summary.site in text for summary in summaries)
+    assert 'id="left"' not in page_of(model, path)
 
 
 def test_the_page_is_for_its_owner_alone(model: Model, path: Path) -> None:

@@ -21,7 +21,8 @@ from goldfc.report.confusion import confusion
 from goldfc.report.describe import describe_summary, shown_of_clusters
 from goldfc.report.drawings import draw_curve, draw_levels, paint, sealed_page
 from goldfc.report.profiles import Feature, Profiles, Trait
-from goldfc.report.terrain import HEIGHT, WIDTH, Stop, Terrain, stops
+from goldfc.report.stops import Stop, stops
+from goldfc.report.terrain import HEIGHT, WIDTH, Terrain
 from goldfc.server.influence import LEAST_SITES, LeftOut, check_fused
 
 MOST_FEATURES_SHOWN = 300
@@ -144,45 +145,55 @@ def write_model_report(
     what people call the clusters.
     """
     check_fused(model, summaries)
-    support = Support.of(model, summaries)
-    profiles, faces = Profiles.of(model, support.weight), faces_of(model, names)
-    terrain = Terrain.of(model, summaries, profiles)
-    all_stops = stops(model, terrain, profiles, [face.id for face in faces], candidates_of(model))
-    shown_features = most_different(profiles)
     html = sealed_page(
         "model.html",
         model=model,
-        faces=faces,
-        support=support,
-        cards=list(cards(support, model, profiles, faces)),
-        table=table_of(profiles, shown_features),
-        n_features=len(profiles.features),
+        summaries=summaries,
         maybe_one=one_fits_as_well(model),
         low_agreement=model.agreement < LOW_AGREEMENT,
-        terrain=terrain,
-        discs=list(discs(terrain, faces)),
-        map_size=(WIDTH, HEIGHT),
-        stops=all_stops,
-        taken=[stop.origin for stop in all_stops].index("taken"),
-        data=as_data(data_of(model, names, profiles, all_stops, shown_features)),
-        longest=(LONGEST_NAME, LONGEST_NOTE),
         curve=draw_curve(model.proposal) if model.proposal and len(model.proposal.n_clusters) > 1 else None,
         shown=shown_of_clusters(model),
-        tree=draw_levels(model.levels, model.micro_labels, [face.id for face in faces]),
+        tree=draw_levels(model.levels, model.micro_labels, ids_of(model)),
         by_site=ColumnsBySite.of(summaries),
         confused=confusion(model),
-        summaries=summaries,
-        sent=[
-            (one.site, [line for line in describe_summary(one) if line[0] not in SAID_ELSEWHERE]) for one in summaries
-        ],
+        sent=[(summary.site, what_left(summary)) for summary in summaries],
         multiple=MULTIPLE,
         left_out=sorted(left_out, key=lambda without: without.agreement),
         least_sites=LEAST_SITES,
         missing=[name for name in expected if name not in model.sites and name not in refused],
         refused={shown(name): shown(reason) for name, reason in refused.items()},
-        alone=[faces[cluster].id for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
+        **of_clusters(model, summaries, names),
     )
     write_durably(path, html.encode(errors="replace"), private=True)
+
+
+def of_clusters(model: Model, summaries: Sequence[Summary], names: Names) -> dict[str, Any]:
+    """What is shown of every cluster: cards, tables, the map and its slider, and what the script works with."""
+    support, faces = Support.of(model, summaries), faces_of(model, names)
+    profiles = Profiles.of(model, support.weight)
+    terrain = Terrain.of(model, summaries, profiles)
+    all_stops = stops(model, terrain, profiles, ids_of(model), candidates_of(model))
+    shown_features = most_different(profiles)
+    return {
+        "faces": faces,
+        "support": support,
+        "cards": list(cards(support, model, profiles, faces)),
+        "alone": [faces[cluster].id for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
+        "table": table_of(profiles, shown_features),
+        "n_features": len(profiles.features),
+        "what": terrain.points.what,
+        "discs": list(discs(terrain, faces)),
+        "map_size": (WIDTH, HEIGHT),
+        "stops": all_stops,
+        "taken": [stop.origin for stop in all_stops].index("taken"),
+        "longest": (LONGEST_NAME, LONGEST_NOTE),
+        "data": as_data(data_of(model, names, profiles, all_stops, shown_features)),
+    }
+
+
+def what_left(summary: Summary) -> list[tuple[str, str]]:
+    """All that a site sent, in words."""
+    return [line for line in describe_summary(summary) if line[0] not in SAID_ELSEWHERE]
 
 
 def faces_of(model: Model, names: Names) -> list[Face]:
@@ -246,10 +257,9 @@ def cells_of(profiles: Profiles, f: int) -> Iterator[Cell]:
 
 def discs(terrain: Terrain, faces: Sequence[Face]) -> Iterator[tuple[float, float, float, Face, str]]:
     """Everything on the map: where, how large, of which cluster, and what it is."""
-    for place, radius, label, title in zip(
-        terrain.places().tolist(), terrain.radii().tolist(), terrain.labels.tolist(), terrain.titles, strict=True
-    ):
-        yield (*place, radius, faces[label], title)
+    points = terrain.points
+    for place, radius, label, title in zip(terrain.places, terrain.radii, points.labels, points.titles, strict=True):
+        yield float(place[0]), float(place[1]), float(radius), faces[label], title
 
 
 def data_of(
@@ -269,12 +279,11 @@ def data_of(
 
 def stop_data(stop: Stop, ids: Sequence[int]) -> dict[str, Any]:
     """One position of the slider: the group of every point, what groups are called, and whose colour they have."""
-    paints = [paint(ids[place]) for place in stop.of]
     return {
         "count": stop.n_groups,
         "groups": stop.groups.tolist(),
         "names": stop.names,
-        "paints": paints,
+        "paints": [paint(ids[place]) for place in stop.of],
         "sentence": stop.sentence,
     }
 
