@@ -228,6 +228,29 @@ def test_the_map_tells_of_every_disc_by_pointer_and_by_keys(opened: Open) -> Non
     expect(said).to_have_text("")
 
 
+def test_the_map_is_a_table_as_well(opened: Open) -> None:
+    page = opened()
+    page.locator("#listed summary").click()
+    lines = page.locator("#listed tbody tr")
+    expect(lines).to_have_count(800)
+    expect(lines.first).to_contain_text("rows, 100 % certain")
+
+
+def test_a_step_of_the_slider_touches_every_disc_once(opened: Open) -> None:
+    page = opened()
+    touched = page.evaluate(
+        """async () => {
+            const records = [];
+            const map = document.getElementById("terrain");
+            new MutationObserver((found) => records.push(...found)).observe(map, {subtree: true, attributes: true});
+            document.querySelector("[data-stop]").click();
+            await new Promise((done) => setTimeout(done));
+            return records.filter((one) => one.target.classList.contains("disc")).length;
+        }"""
+    )
+    assert touched == 800
+
+
 def test_one_cluster_is_shown_and_all_again(opened: Open, model: Model) -> None:
     page = opened()
     button = page.locator("[data-show='2']")

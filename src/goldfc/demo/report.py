@@ -17,7 +17,8 @@ from goldfc.demo.run import UNSURE, Demo, SiteResult
 from goldfc.learning.judge import KINDS
 from goldfc.learning.mixture import MOST_FOR_OWN
 from goldfc.names import ids_of
-from goldfc.report.drawings import draw_curve, draw_levels, templates
+from goldfc.report.drawings import draw_curve, draw_levels
+from goldfc.report.page import templates
 
 # What each kind of cluster is like, in words.
 WORDS = {

@@ -6,16 +6,18 @@ from goldfc._types import FloatArray
 from goldfc.message.model import Model
 from goldfc.site.label import predict_proba
 
-# So many rows are drawn in all, and of every cluster no more than so many; a table of more clusters is no table.
-DRAWN, DRAWN_OF_EACH, MOST_CLUSTERS = 6_000, 400, 40
+# So many rows are drawn of every cluster; of many features fewer, so that there are no more numbers than this in all.
+DRAWN, MOST_DRAWN = 200, 4_000_000
+# A table of more clusters is no table.
+MOST_CLUSTERS = 40
 
 
 def confusion(model: Model) -> FloatArray | None:
     """How likely a row that is in one cluster (down) is labelled as each (across); the draw is always the same."""
-    count = len(model.centroids)
+    count, features = model.centroids.shape
     if not 1 < count <= MOST_CLUSTERS:
         return None
-    each, rng = min(DRAWN_OF_EACH, DRAWN // count), np.random.default_rng(0)
+    each, rng = min(DRAWN, MOST_DRAWN // (count * features)), np.random.default_rng(0)
     rows = np.vstack([drawn(model, cluster, each, rng) for cluster in range(count)])
     return np.asarray(predict_proba(model, rows).reshape(count, each, count).mean(axis=1))
 
@@ -24,7 +26,7 @@ def drawn(model: Model, cluster: int, count: int, rng: np.random.Generator) -> F
     """Rows like those of a cluster."""
     rows = centres(model, cluster, count, rng)
     numbers = model.layout.numbers
-    rows[:, numbers] += around(model, cluster, count, rng)[:, : len(numbers)]
+    rows[:, numbers] += rows_around(model, cluster, count, rng)[:, : len(numbers)]
     for levels in model.layout.categories:
         rows[:, levels] = chosen_levels(np.clip(model.centroids[cluster, levels], 0.0, 1.0), count, rng)
     return rows
@@ -39,7 +41,7 @@ def centres(model: Model, cluster: int, count: int, rng: np.random.Generator) ->
     return np.asarray(rng.choice(model.prototypes.points[own], size=count, p=mass / mass.sum()))
 
 
-def around(model: Model, cluster: int, count: int, rng: np.random.Generator) -> FloatArray:
+def rows_around(model: Model, cluster: int, count: int, rng: np.random.Generator) -> FloatArray:
     """How numbers of rows lie around that."""
     covariance = model.covariance[cluster] if model.covariance.ndim == 3 else model.covariance
     unit = rng.standard_normal((count, covariance.shape[-1]))

@@ -4,17 +4,11 @@ Levels are found independently of each other, so a fine cluster need not lie ins
 to the one that has most of its micro-clusters, and stray micro-clusters are drawn as thin threads.
 """
 
-import base64
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import version
-from typing import Any
 
 import numpy as np
-from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.levels import Levels
@@ -112,28 +106,6 @@ class TreeDrawing:
     def room(self) -> float:
         """How wide every cluster of the last line may be."""
         return (self.width - 2.0 * BORDER) / self.rows[-1][1]
-
-
-@cache
-def templates(*packages: str) -> Environment:
-    """The pages of some packages, which may use what all pages share; names in them are strangers' and are escaped."""
-    loaders = [PackageLoader(package) for package in (*packages, "goldfc.report")]
-    environment = Environment(loader=ChoiceLoader(loaders), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.globals |= {"colour": colour, "ink": ink, "version": version("goldfc")}
-    return environment
-
-
-def sealed_page(name: str, **content: Any) -> str:
-    """A page that runs its own style and script, and loads and runs nothing else, whatever is written in it."""
-    environment = templates()
-    style, script = (environment.get_template(part).render(colours=COLOURS) for part in ("model.css", "page.js"))
-    policy = f"default-src 'none'; style-src {hash_of(style)}; script-src {hash_of(script)}; base-uri 'none'"
-    return environment.get_template(name).render(style=style, script=script, policy=policy, **content)
-
-
-def hash_of(text: str) -> str:
-    """What a browser knows an inline part by."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def paint(number: int) -> int:

@@ -19,7 +19,8 @@ from goldfc.names import LONGEST_NAME, LONGEST_NOTE, NAMELESS, Names, ids_of
 from goldfc.report.columns_by_site import ColumnsBySite
 from goldfc.report.confusion import confusion
 from goldfc.report.describe import describe_summary, shown_of_clusters
-from goldfc.report.drawings import draw_curve, draw_levels, paint, sealed_page
+from goldfc.report.drawings import draw_curve, draw_levels, paint
+from goldfc.report.page import sealed_page
 from goldfc.report.profiles import Feature, Profiles, Trait
 from goldfc.report.stops import Stop, stops
 from goldfc.report.terrain import HEIGHT, WIDTH, Terrain
@@ -31,12 +32,14 @@ FULL_TINT, ARROW = 2.0, 1.0
 TINTS = 9
 # Below this agreement the clusters may be others the next time.
 LOW_AGREEMENT = 0.6
+# Of more sites nobody reads what left them; `goldfc inspect` says it of each.
+MOST_SITES_TOLD = 50
 # Of what is told of a summary on the page, all but this, which is said elsewhere.
 SAID_ELSEWHERE = ("what", "federation", "columns")
 
 
 @dataclass(frozen=True)
-class Face:
+class Badge:
     """How a cluster is shown wherever it is: by its number, its colour, and what people call it."""
 
     id: int
@@ -49,14 +52,14 @@ class Face:
 class Card:
     """A global cluster."""
 
-    face: Face
+    badge: Badge
     micro_clusters: int
     share: float  # of all rows; where these are not known, of all micro-clusters
     rows: int | None
     certainty: float | None  # none where nothing is in it
     sites: tuple[str, ...]
     traits: tuple[Trait, ...]
-    nearest: Face | None
+    nearest: Badge | None
     apart: str  # what tells it from the nearest one
 
 
@@ -156,7 +159,7 @@ def write_model_report(
         tree=draw_levels(model.levels, model.micro_labels, ids_of(model)),
         by_site=ColumnsBySite.of(summaries),
         confused=confusion(model),
-        sent=[(summary.site, what_left(summary)) for summary in summaries],
+        sent=[(summary.site, what_left(summary)) for summary in summaries[:MOST_SITES_TOLD]],
         multiple=MULTIPLE,
         left_out=sorted(left_out, key=lambda without: without.agreement),
         least_sites=LEAST_SITES,
@@ -169,20 +172,20 @@ def write_model_report(
 
 def of_clusters(model: Model, summaries: Sequence[Summary], names: Names) -> dict[str, Any]:
     """What is shown of every cluster: cards, tables, the map and its slider, and what the script works with."""
-    support, faces = Support.of(model, summaries), faces_of(model, names)
+    support, badges = Support.of(model, summaries), badges_of(model, names)
     profiles = Profiles.of(model, support.weight)
     terrain = Terrain.of(model, summaries, profiles)
     all_stops = stops(model, terrain, profiles, ids_of(model), candidates_of(model))
     shown_features = most_different(profiles)
     return {
-        "faces": faces,
+        "badges": badges,
         "support": support,
-        "cards": list(cards(support, model, profiles, faces)),
-        "alone": [faces[cluster].id for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
+        "cards": list(cards(support, model, profiles, badges)),
+        "alone": [badges[cluster].id for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
         "table": table_of(profiles, shown_features),
         "n_features": len(profiles.features),
         "what": terrain.points.what,
-        "discs": list(discs(terrain, faces)),
+        "discs": list(discs(terrain, badges)),
         "map_size": (WIDTH, HEIGHT),
         "stops": all_stops,
         "taken": [stop.origin for stop in all_stops].index("taken"),
@@ -196,9 +199,9 @@ def what_left(summary: Summary) -> list[tuple[str, str]]:
     return [line for line in describe_summary(summary) if line[0] not in SAID_ELSEWHERE]
 
 
-def faces_of(model: Model, names: Names) -> list[Face]:
+def badges_of(model: Model, names: Names) -> list[Badge]:
     """How every cluster is shown."""
-    return [Face(one.id, paint(one.id), one.name, one.note) for one in names.in_model(model)]
+    return [Badge(one.id, paint(one.id), one.name, one.note) for one in names.in_model(model)]
 
 
 def candidates_of(model: Model) -> list[int]:
@@ -219,21 +222,21 @@ def by_cluster(labels: IntArray, mass: IntArray, n_clusters: int) -> IntArray:
     return np.bincount(labels, weights=mass, minlength=n_clusters).astype(np.int64)
 
 
-def cards(support: Support, model: Model, profiles: Profiles, faces: Sequence[Face]) -> Iterator[Card]:
+def cards(support: Support, model: Model, profiles: Profiles, badges: Sequence[Badge]) -> Iterator[Card]:
     """The global clusters."""
     share = support.weight / support.weight.sum()
-    for number, face in enumerate(faces):
+    for number, badge in enumerate(badges):
         members = model.micro_labels == number
         near = profiles.nearest(number)
         yield Card(
-            face=face,
+            badge=badge,
             micro_clusters=int(members.sum()),
             share=float(share[number]),
             rows=None if support.all_rows is None else int(support.all_rows[number]),
             certainty=float(model.micro_certainty[members].mean()) if members.any() else None,
             sites=support.sites_of(number),
             traits=profiles.traits(number),
-            nearest=None if near is None else faces[near],
+            nearest=None if near is None else badges[near],
             apart="" if near is None else profiles.between(number, near),
         )
 
@@ -255,11 +258,11 @@ def cells_of(profiles: Profiles, f: int) -> Iterator[Cell]:
         yield Cell(feature.text(value), "" if feature.is_share else feature.text(spread), float(z))
 
 
-def discs(terrain: Terrain, faces: Sequence[Face]) -> Iterator[tuple[float, float, float, Face, str]]:
+def discs(terrain: Terrain, badges: Sequence[Badge]) -> Iterator[tuple[float, float, float, Badge, str]]:
     """Everything on the map: where, how large, of which cluster, and what it is."""
     points = terrain.points
     for place, radius, label, title in zip(terrain.places, terrain.radii, points.labels, points.titles, strict=True):
-        yield float(place[0]), float(place[1]), float(radius), faces[label], title
+        yield float(place[0]), float(place[1]), float(radius), badges[label], title
 
 
 def data_of(

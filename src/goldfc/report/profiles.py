@@ -21,7 +21,7 @@ SAME_THING = 0.8
 # No bar is longer than this many standard deviations; its number still says how many there are.
 LONGEST_BAR = 3.0
 # How far from the mean of all, in words.
-WORDS = ((2.0, "far "), (1.0, "well "), (0.5, ""), (0.0, "a little "))
+HOW_FAR = ((2.0, "far "), (1.0, "well "), (0.5, ""), (0.0, "a little "))
 # Of shares near 0 or 1 nobody knows the spread.
 LEAST_SPREAD_OF_SHARES = 0.05
 # What tells two clusters apart: so many columns, if they differ by so many spreads.
@@ -74,7 +74,7 @@ class Trait:
     @property
     def words(self) -> str:
         """How far it is from all."""
-        size = next(word for least, word in WORDS if abs(self.z) >= least)
+        size = next(word for least, word in HOW_FAR if abs(self.z) >= least)
         return f"{size}{'above' if self.z > 0.0 else 'below'} all"
 
     @property
@@ -224,12 +224,13 @@ def spread_within(model: Model) -> FloatArray:
 
 
 def correlation_inside(model: Model) -> FloatArray:
-    """How features are correlated inside clusters on the whole, as far as the model tells: numbers alone."""
-    found, numbers, inside = np.eye(model.centroids.shape[1]), model.layout.numbers, model.covariance
-    if inside.ndim > 1 and len(numbers):
-        spread = np.sqrt(diagonal_of(inside))
-        each = inside / spread[..., :, None] / spread[..., None, :]
-        found[np.ix_(numbers, numbers)] = each.mean(axis=0) if inside.ndim == 3 else each
+    """How features are correlated inside clusters on the whole; ones alone where the model tells of no correlation."""
+    numbers, inside = model.layout.numbers, model.covariance
+    if inside.ndim == 1 or not len(numbers):
+        return np.ones(model.centroids.shape[1])
+    spread, found = np.sqrt(diagonal_of(inside)), np.eye(model.centroids.shape[1])
+    each = inside / spread[..., :, None] / spread[..., None, :]
+    found[np.ix_(numbers, numbers)] = each.mean(axis=0) if inside.ndim == 3 else each
     return found
 
 
@@ -238,4 +239,6 @@ def alike_in(model: Model) -> NDArray[np.bool_]:
     places = np.repeat(np.arange(len(model.terms.columns)), [column.features for column in model.terms.columns])
     columns = places if len(places) else np.arange(model.centroids.shape[1])
     alike = columns[:, None] == columns
-    return np.asarray(alike | (np.abs(correlation_inside(model)) >= SAME_THING))
+    correlation = correlation_inside(model)
+    same = np.abs(correlation) >= SAME_THING
+    return np.asarray(alike | same if correlation.ndim == 2 else alike)

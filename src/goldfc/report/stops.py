@@ -12,7 +12,7 @@ from goldfc.learning.micro_clusters import means_of
 from goldfc.learning.ward import grow_tree
 from goldfc.message.model import Model
 from goldfc.report.profiles import Profiles
-from goldfc.report.terrain import Points, Terrain
+from goldfc.report.terrain import Seen, Terrain
 
 # How many clusters fewer and more there are at the most, and how many more at the least.
 FEWER, MORE, MORE_AT_LEAST = 8, 8, 4
@@ -24,7 +24,7 @@ Step = tuple[IntArray, str]  # the group of every point, and what changed
 
 @dataclass(frozen=True)
 class Stop:
-    """One position of the slider: so many groups, what each is called, and how they come from those beside them."""
+    """One position of the slider: so many groups, what each is together, and how they come from those beside them."""
 
     n_groups: int
     origin: Origin
@@ -44,7 +44,7 @@ def stops(
     """
     points, count = terrain.points, len(ids)
     fewer = merged(terrain, profiles, ids, max(2, count - FEWER, min([*wanted, count - FEWER])))
-    more = split(terrain, profiles, ids, min(count + MORE, max([*wanted, count + MORE_AT_LEAST])))
+    more = cut_further(terrain, profiles, ids, min(count + MORE, max([*wanted, count + MORE_AT_LEAST])))
     found = [
         *(stop_of(points, ids, "merged", *step) for step in fewer),
         *(stop_of(points, ids, "split", *step) for step in more),
@@ -55,20 +55,20 @@ def stops(
     return tuple(by_number[number] for number in sorted(by_number))
 
 
-def stop_of(points: Points, ids: Sequence[int], origin: Origin, groups: IntArray, sentence: str) -> Stop:
+def stop_of(points: Seen, ids: Sequence[int], origin: Origin, groups: IntArray, sentence: str) -> Stop:
     """Call every group after the clusters that are merged in it, or after the one that most of it is from."""
     table = np.zeros((len(ids) if origin == "taken" else int(groups.max()) + 1, len(ids)))
     np.add.at(table, (groups, points.labels), points.mass)
     of = np.arange(len(ids)) if origin == "taken" else table.argmax(axis=1)
     if origin == "merged":
-        names = [called(ids, row > 0.0) for row in table]
+        names = [together(ids, row > 0.0) for row in table]
     else:
         names = [f"{ids[place]}{letter}" for place, letter in zip(of, letters(of, table.sum(axis=1)), strict=True)]
     return Stop(len(table), origin, groups, tuple(names), tuple(of.tolist()), sentence)
 
 
-def called(ids: Sequence[int], those: NDArray[np.bool_]) -> str:
-    """What a group is called that several clusters are in."""
+def together(ids: Sequence[int], those: NDArray[np.bool_]) -> str:
+    """What a group is together that several clusters are in."""
     return "+".join(str(ids[place]) for place in np.flatnonzero(those).tolist())
 
 
@@ -82,7 +82,7 @@ def letters(of: IntArray, mass: FloatArray) -> list[str]:
     return found
 
 
-def finer_levels(model: Model, points: Points) -> Iterator[Step]:
+def finer_levels(model: Model, points: Seen) -> Iterator[Step]:
     """The partitions that the fusion found on its way to the clusters."""
     if points.what != "micro-cluster" or len(points.labels) < len(model.micro_labels):
         return
@@ -101,20 +101,23 @@ def merged(terrain: Terrain, profiles: Profiles, ids: Sequence[int], least: int)
     tree, before = grow_tree(means_of(terrain.flat, points.labels, points.mass), mass), np.arange(count)
     for number in range(count - 1, least - 1, -1):
         after = tree.cut(number)
-        one, other = (before == group for group in joined(before, after))
+        one, other = (before == group for group in the_two(before, after))
         means = [np.average(profiles.means[part], axis=0, weights=mass[part]) for part in (one, other)]
         told = profiles.apart(means[0], means[1], profiles.steps.mean(axis=0)) or "little"
-        yield after[points.labels], f"{called(ids, one)} and {called(ids, other)} become one; they differ in {told}."
+        yield (
+            after[points.labels],
+            f"{together(ids, one)} and {together(ids, other)} become one; they differ in {told}.",
+        )
         before = after
 
 
-def joined(before: IntArray, after: IntArray) -> list[int]:
+def the_two(before: IntArray, after: IntArray) -> list[int]:
     """Which two groups became one."""
     targets = [int(after[before == group][0]) for group in range(int(before.max()) + 1)]
     return [group for group, target in enumerate(targets) if targets.count(target) == 2]
 
 
-def split(terrain: Terrain, profiles: Profiles, ids: Sequence[int], most: int) -> Iterator[Step]:
+def cut_further(terrain: Terrain, profiles: Profiles, ids: Sequence[int], most: int) -> Iterator[Step]:
     """More and more: the group is cut in two of which that gains most."""
     points, groups = terrain.points, terrain.points.labels
     cuts = {group: cut_of(terrain, groups == group) for group in range(len(ids))}
@@ -132,7 +135,7 @@ def split(terrain: Terrain, profiles: Profiles, ids: Sequence[int], most: int) -
         yield groups, f"A part of {ids[cluster]} is cut off, {100.0 * cut.share:.0f} % of it; it differs in {told}."
 
 
-def mean_of(points: Points, own: NDArray[np.bool_]) -> FloatArray:
+def mean_of(points: Seen, own: NDArray[np.bool_]) -> FloatArray:
     """The mean of some points."""
     return np.asarray(np.average(points.centres[own], axis=0, weights=points.mass[own]))
 

@@ -23,8 +23,8 @@ MEANS_LARGER = 2.0
 MOST_POINTS = 3_000
 # Less than this share of the largest mass is as good as this.
 LEAST_MASS = 1e-9
-# Columns that are correlated more than all but this are one direction.
-RIDGE = 1e-3
+# So much of every column is taken to be its own, however much it is correlated with others.
+OF_ITS_OWN = 1e-3
 # Points that are closer together than this are one.
 SAME_PLACE = 1e-9
 
@@ -32,7 +32,7 @@ What = Literal["micro-cluster", "prototype", "mean"]
 
 
 @dataclass(frozen=True)
-class Points:
+class Seen:
     """What is known of where rows are: micro-clusters where their summaries are given, or what the model has."""
 
     what: What
@@ -42,7 +42,7 @@ class Points:
     titles: tuple[str, ...]
 
     @classmethod
-    def of(cls, model: Model, summaries: Sequence[Summary]) -> "Points":
+    def of(cls, model: Model, summaries: Sequence[Summary]) -> "Seen":
         """Micro-clusters; without all summaries prototypes, or no more than the clusters' means."""
         told = {summary.site: summary for summary in summaries}
         if set(told) == set(model.sites):
@@ -53,11 +53,11 @@ class Points:
         titles = tuple(f"{mass:,.0f} rows" for mass in model.mass)
         return cls("mean", model.centroids, model.mass, np.arange(len(model.mass)), titles)
 
-    def largest(self, most: int) -> "Points":
+    def largest(self, most: int) -> "Seen":
         """The heaviest of very many, in their order; the largest mass is 1."""
         chosen = np.sort(np.argsort(-self.mass, kind="stable")[:most])
         mass = np.maximum(self.mass[chosen] / self.mass.max(), LEAST_MASS)
-        return Points(
+        return Seen(
             self.what, self.centres[chosen], mass, self.labels[chosen], tuple(self.titles[n] for n in chosen.tolist())
         )
 
@@ -66,13 +66,13 @@ class Points:
 class Terrain:
     """Points of the map, and where they are if distances are those that the clusters' covariance means."""
 
-    points: Points
+    points: Seen
     flat: FloatArray  # (points, directions)
 
     @classmethod
     def of(cls, model: Model, summaries: Sequence[Summary], profiles: Profiles) -> "Terrain":
         """What is known of where rows are."""
-        points = Points.of(model, summaries).largest(MOST_POINTS)
+        points = Seen.of(model, summaries).largest(MOST_POINTS)
         return cls(points, flattened(model, points.centres, profiles))
 
     @property
@@ -88,7 +88,7 @@ class Terrain:
         return np.asarray(np.maximum(largest * np.sqrt(self.points.mass), LEAST_DISC))
 
 
-def micro_clusters(model: Model, summaries: Sequence[Summary]) -> Points:
+def micro_clusters(model: Model, summaries: Sequence[Summary]) -> Seen:
     """Those of all sites, in the model's order; where masses are withheld, all count alike."""
     masses = [np.ones(len(one.centroids)) if one.mass is None else one.mass.astype(np.float64) for one in summaries]
     rows = [
@@ -101,17 +101,18 @@ def micro_clusters(model: Model, summaries: Sequence[Summary]) -> Points:
         for site, own, sure in zip(model.micro_sites, rows, model.micro_certainty.tolist(), strict=True)
     )
     centres = np.vstack([one.centroids for one in summaries])
-    return Points("micro-cluster", centres, np.concatenate(masses), model.micro_labels, titles)
+    return Seen("micro-cluster", centres, np.concatenate(masses), model.micro_labels, titles)
 
 
 def flattened(model: Model, points: FloatArray, profiles: Profiles) -> FloatArray:
-    """Points where rows of a cluster lie round; of clusters that are not convex, in standard deviations of all."""
+    """Seen where rows of a cluster lie round; of clusters that are not convex, in standard deviations of all."""
     unit = profiles.unit(points)
     if model.prototypes is not None:
         return unit
-    steps = profiles.steps.mean(axis=0)
     correlation = correlation_inside(model)
-    return whiten(unit / steps, (1.0 - RIDGE) * correlation + RIDGE * np.eye(len(steps)))
+    if correlation.ndim == 2:
+        correlation = (1.0 - OF_ITS_OWN) * correlation + OF_ITS_OWN * np.eye(len(correlation))
+    return whiten(unit / profiles.steps.mean(axis=0), correlation)
 
 
 def directions(flat: FloatArray, mass: FloatArray, labels: IntArray) -> FloatArray:

@@ -99,12 +99,14 @@
   let shown = taken;
   let group = -1;
 
+  const titleOf = (disc) => disc.querySelector("title").textContent.replace(/, cluster \d+$/, "");
+
   function sayDisc(place) {
     discs[here]?.classList.remove("here");
     here = place;
     const stop = data.stops[shown];
     discs[here]?.classList.add("here");
-    at("said").textContent = here < 0 ? "" : `${discs[here].querySelector("title").textContent.replace(/, cluster \d+$/, "")}: ${shown === taken ? "cluster" : "group"} ${stop.names[stop.groups[here]]}`;
+    at("said").textContent = here < 0 ? "" : `${titleOf(discs[here])}: ${shown === taken ? "cluster" : "group"} ${stop.names[stop.groups[here]]}`;
   }
 
   function walk(event) {
@@ -163,6 +165,21 @@
       return line;
     });
     at("groups").replaceChildren(...(shown === taken ? [] : lines));
+  }
+
+  /** Everything on the map, line by line; made when somebody asks for it. */
+  function list() {
+    const table = at("listed").querySelector("table");
+    const stop = data.stops[taken];
+    const head = make("tr");
+    head.append(make("th", "what", { scope: "col" }), make("th", "cluster", { scope: "col" }));
+    table.replaceChildren(make("thead"), make("tbody"));
+    table.tHead.append(head);
+    table.tBodies[0].append(...discs.map((disc, place) => {
+      const row = make("tr");
+      row.append(make("th", titleOf(disc), { scope: "row" }), make("td", stop.names[stop.groups[place]]));
+      return row;
+    }));
   }
 
   /** All but one cluster step back. */
@@ -294,7 +311,8 @@
     showStop(taken);
     dim(again ? -1 : cluster);
   }));
-  addEventListener("beforeprint", () => all("details:not(.naming)").forEach((one) => { one.open = true; }));
+  addEventListener("beforeprint", () => all("details:not(.live)").forEach((one) => { one.open = true; }));
+  at("listed").addEventListener("toggle", list, { once: true });
   makeSortable();
   showStop(taken);
   if (at("versus")) {
