@@ -20,13 +20,14 @@
 
   // --- names and notes ---
 
-  const LEFT_OUT = /[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/u;
-  const LEFT_OUT_ALL = new RegExp(LEFT_OUT.source, "gu");
+  // What is refused in a file of names: control characters, and what is printable and yet nothing to see.
+  const FILLERS = "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\ufe00-\\ufe0f\\uffa0\\u{e0100}-\\u{e01ef}";
+  const LEFT_OUT = new RegExp(`[\\p{C}\\p{Zl}\\p{Zp}${FILLERS}]`, "gu");
   const inputs = all("[data-name]");
   const notes = new Map(all("[data-note]").map((one) => [one.dataset.note, one]));
 
   /** What was typed as it is kept: on one line, without what nobody sees. */
-  const plain = (text) => text.replace(/\s+/gu, " ").replace(LEFT_OUT_ALL, "").normalize("NFC").trim();
+  const plain = (text) => text.replace(/\s+/gu, " ").replace(LEFT_OUT, "").normalize("NFC").trim();
 
   /** Two names that look the same would be taken for each other. */
   const look = (text) => plain(text).normalize("NFKC");
@@ -71,7 +72,8 @@
       if (one.note) lines.push(`note = ${quoted(one.note)}`);
       return lines.join("\n");
     });
-    return ["# What people call the clusters; put it beside the model.", `model = ${quoted(data.model)}`, "", parts.join("\n\n"), ""].join("\n");
+    const head = `# What people call the clusters; put it beside the model.\nmodel = ${quoted(data.model)}`;
+    return `${[head, ...parts].join("\n\n")}\n`;
   }
 
   function save() {
@@ -85,6 +87,8 @@
 
   // --- the map ---
 
+  // More groups than these have small names on the map, or none.
+  const [MANY, MOST_NAMED] = [12, 30];
   const map = at("terrain");
   const discs = all(".disc", map);
   const taken = Number(at("stop").value);
@@ -106,7 +110,8 @@
     here = place;
     const stop = data.stops[shown];
     discs[here]?.classList.add("here");
-    at("said").textContent = here < 0 ? "" : `${titleOf(discs[here])}: ${shown === taken ? "cluster" : "group"} ${stop.names[stop.groups[here]]}`;
+    const what = shown === taken ? "cluster" : "group";
+    at("said").textContent = here < 0 ? "" : `${titleOf(discs[here])}: ${what} ${stop.names[stop.groups[here]]}`;
   }
 
   function walk(event) {
@@ -117,7 +122,7 @@
     sayDisc((here + step + discs.length) % discs.length);
   }
 
-  /** Where the name of every group stands: in the middle of its discs, by their size. */
+  /** Where the name of every group stands: on the disc that is nearest to the middle of the group, by size. */
   function centres(stop) {
     const sums = stop.names.map(() => [0, 0, 0]);
     discs.forEach((disc, place) => {
@@ -127,13 +132,27 @@
       sum[1] += size * Number(disc.getAttribute("cy"));
       sum[2] += size;
     });
-    return sums.map(([x, y, size]) => (size ? [x / size, y / size, size] : null));
+    const best = sums.map(() => [Infinity, null]);
+    discs.forEach((disc, place) => {
+      const [x, y] = [Number(disc.getAttribute("cx")), Number(disc.getAttribute("cy"))];
+      const own = stop.groups[place];
+      const [sumX, sumY, size] = sums[own];
+      const distance = (x - sumX / size) ** 2 + (y - sumY / size) ** 2;
+      if (distance < best[own][0]) best[own] = [distance, [x, y]];
+    });
+    return best.map(([, where]) => where);
+  }
+
+  /** Which part of its cluster a group is, by its letter: the largest, the second, or a smaller one. */
+  function partOf(name) {
+    const letter = name.replace(/[\d+]/g, "")[0] ?? "a";
+    return letter === "a" ? 0 : letter === "b" ? 1 : 2;
   }
 
   function showStop(number) {
     shown = number;
     const stop = data.stops[number];
-    const part = stop.names.map((name) => Math.min(2, Math.max(0, "abc".indexOf(name.replace(/[\d+]/g, "")[0] ?? "a"))));
+    const part = stop.names.map(partOf);
     discs.forEach((disc, place) => {
       const own = stop.groups[place];
       disc.setAttribute("class", `disc k${stop.paints[own]} part${part[own]}`);
@@ -152,8 +171,10 @@
 
   function showPlaces(stop) {
     all(".place", map).forEach((one) => one.remove());
+    if (stop.count > MOST_NAMED) return;
+    const many = stop.count > MANY ? " many" : "";
     centres(stop).forEach((centre, place) => {
-      if (centre && stop.count <= 30) map.append(make("text", stop.names[place], { class: "place", x: centre[0], y: centre[1] }));
+      if (centre) map.append(make("text", stop.names[place], { class: `place${many}`, x: centre[0], y: centre[1] }));
     });
   }
 
@@ -161,7 +182,8 @@
     const counts = stop.names.map((_, place) => stop.groups.filter((own) => own === place).length);
     const lines = stop.names.slice(0, 40).map((name, place) => {
       const line = make("li");
-      line.append(make("span", name, { class: `tag k${stop.paints[place]}` }), ` ${counts[place]} of ${discs.length} discs`);
+      const tag = make("span", name, { class: `tag k${stop.paints[place]}` });
+      line.append(tag, ` ${counts[place]} of ${discs.length} discs`);
       return line;
     });
     at("groups").replaceChildren(...(shown === taken ? [] : lines));
@@ -198,7 +220,7 @@
 
   const heat = at("heat");
   const lines = all("tbody tr", heat);
-  const MOST_APART = 8;
+  const [MOST_APART, LEAST_APART, MOST_ALSO] = [8, 0.5, 4];
 
   /** How far the means of two clusters are apart in every column, in spreads; what says the same thing once. */
   function apart(one, other) {
@@ -207,7 +229,7 @@
       return { f, distance: spread > 0 ? (data.z[one][f] - data.z[other][f]) / spread : 0, also: [] };
     }).sort((a, b) => Math.abs(b.distance) - Math.abs(a.distance) || a.f - b.f);
     const kept = [];
-    for (const each of found.filter(({ distance }) => Math.abs(distance) >= 0.5)) {
+    for (const each of found.filter(({ distance }) => Math.abs(distance) >= LEAST_APART)) {
       const first = kept.find(({ f }) => data.alike[f].includes(each.f));
       if (first) first.also.push(each.f);
       else kept.push(each);
@@ -235,13 +257,15 @@
     const table = at("versus");
     const head = make("tr");
     const title = (place) => all(`#${place} option`)[Number(at(place).value)].textContent;
-    head.append(make("th", "column", { scope: "col" }), ...["one", "other"].map((place) => make("th", title(place), { scope: "col" })), make("th", "apart, in spreads", { scope: "col" }));
+    const titles = ["column", title("one"), title("other"), "apart, in spreads"];
+    head.append(...titles.map((text) => make("th", text, { scope: "col" })));
     const found = one === other ? [] : apart(one, other);
     const longest = Math.max(3, ...found.map(({ distance }) => Math.abs(distance)));
     const rows = found.map((each) => compared(each, one, other, longest));
     if (!rows.length) {
       const row = make("tr");
-      row.append(make("td", one === other ? "Choose two." : "No column tells them apart by half a spread.", { colspan: 4, class: "left" }));
+      const why = one === other ? "Choose two." : "No column tells them apart by half a spread.";
+      row.append(make("td", why, { colspan: 4, class: "left" }));
       rows.push(row);
     }
     const [thead, tbody] = [make("thead"), make("tbody")];
@@ -256,7 +280,8 @@
     const first = make("th", name, { scope: "row" });
     if (unit) first.append(make("small", unit));
     const same = [...new Set(also.map((each) => nameOf(each)[0]))].filter((each) => each !== name);
-    if (same.length) first.append(make("small", `also: ${same.slice(0, 4).join(", ")}${same.length > 4 ? " \u2026" : ""}`));
+    const more = same.length > MOST_ALSO ? " \u2026" : "";
+    if (same.length) first.append(make("small", `also: ${same.slice(0, MOST_ALSO).join(", ")}${more}`));
     row.append(first);
     for (const cluster of [one, other]) {
       const [mean, spread] = valueIn(f, cluster);
@@ -265,8 +290,10 @@
       row.append(cell);
     }
     const cell = make("td", `${distance > 0 ? "higher" : "lower"} by ${Math.abs(distance).toFixed(1)}`);
-    const bar = make("svg", "", { class: "bar", viewBox: "0 0 100 1", preserveAspectRatio: "none", "aria-hidden": "true" });
-    bar.append(make("rect", "", { class: distance > 0 ? "above" : "below", width: (100 * Math.abs(distance) / longest).toFixed(1), height: 1 }));
+    const flat = { class: "bar", viewBox: "0 0 100 1", preserveAspectRatio: "none", "aria-hidden": "true" };
+    const width = (100 * Math.abs(distance) / longest).toFixed(1);
+    const bar = make("svg", "", flat);
+    bar.append(make("rect", "", { class: distance > 0 ? "above" : "below", width, height: 1 }));
     cell.append(bar);
     row.append(cell);
     return row;
@@ -301,7 +328,7 @@
   inputs.forEach((one) => one.addEventListener("input", () => called(one)));
   notes.forEach((one) => one.addEventListener("input", () => noted(one)));
   at("save").addEventListener("click", save);
-  map.addEventListener("pointerover", (event) => { if (discs.includes(event.target)) sayDisc(discs.indexOf(event.target)); });
+  map.addEventListener("pointerover", ({ target }) => { if (discs.includes(target)) sayDisc(discs.indexOf(target)); });
   map.addEventListener("keydown", walk);
   map.addEventListener("blur", () => sayDisc(-1));
   at("stop").addEventListener("input", (event) => showStop(Number(event.target.value)));
