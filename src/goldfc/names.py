@@ -25,7 +25,8 @@ class Called(Strict):
 class Names(Strict):
     """The content of `names.toml`; those of clusters that a model does not have are left alone."""
 
-    model: str | None = None  # the fingerprint of the model whose clusters they are
+    # The fingerprint of the model whose clusters they are.
+    model: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")] | None = None
     clusters: Annotated[tuple[Called, ...], Field(strict=False, max_length=4096)] = ()
 
     @model_validator(mode="after")

@@ -62,6 +62,7 @@ HINTS = {
     "key-malformed": "`goldfc keygen` makes one",
     "key-unreadable": "`goldfc keygen` makes one",
     "memory-unreadable": "name it with --federation",
+    "names-of-other-model": "name another file with --names",
     "no-columns": "name some with --columns",
     "no-message": "`goldfc summarize` makes one from a table",
     "sealed-needs-key": "name it with --key",
