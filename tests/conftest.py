@@ -26,6 +26,7 @@ TOGETHER = (
     "cli/test_kill.py",
     "demo/test_demo.py",
     "report/test_model_page.py",
+    "report/test_page_in_browser.py",
     "tests/test_parallel.py",
     "test_files.py::test_messages_models_and_labels_are_the_same_on_windows",
 )

@@ -1,5 +1,7 @@
 """What a test may need that is not on every machine."""
 
+import shutil
+
 import pytest
 
 from goldfc_bench.datasets import data_folder
@@ -10,3 +12,7 @@ needs_data = pytest.mark.skipif(
 )
 has_splits = (data_folder() / "splits").is_dir()
 needs_splits = pytest.mark.skipif(not has_splits, reason="the paper's splits are not here: set GOLDFC_DATA")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_browser = pytest.mark.skipif(
+    BROWSER is None, reason="there is no Chromium here: install Debian's package `chromium`"
+)

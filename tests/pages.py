@@ -4,7 +4,7 @@ import re
 from html import unescape
 from html.parser import HTMLParser
 
-UNCLOSED = ("meta", "img", "br", "wbr")
+UNCLOSED = ("meta", "img", "input", "br", "wbr")
 
 
 class Tags(HTMLParser):

@@ -181,6 +181,7 @@ SENTENCES = {
     "name-invalid": "The name .+ .+",
     "name-not-plain": r"must be letters, digits, '\.', '_' or '-', at most 64, begin with a letter or digit, "
     r"and not be a device of Windows, such as 'nul'",
+    "names-of-other-model": ".+ names the clusters of model .+, and this is .+; name its clusters anew",
     "no-arrow": r".+ cannot be read as Arrow \(Feather\): .+",
     "no-calamine": r".+ is a workbook; to read it, install goldfc\[excel\]",
     "no-columns": ".+ has no column of numbers that is not an id",

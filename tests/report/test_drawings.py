@@ -91,7 +91,7 @@ def test_a_curve_of_gaps_begins_with_two_clusters_and_goes_from_0_to_1() -> None
 
 
 def test_the_global_clusters_are_the_last_line_and_empty_ones_have_no_place() -> None:
-    tree = draw_levels(Levels(np.array([[0], [2], [2]]), (3,)), np.array([0, 2, 2]), 3)
+    tree = draw_levels(Levels(np.array([[0], [2], [2]]), (3,)), np.array([0, 2, 2]), range(3))
     assert [clusters for _, clusters in tree.rows] == [3, 3]
     assert [node.cluster for node in tree.nodes] == [0, 2, 0, 2]
 

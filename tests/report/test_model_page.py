@@ -1,8 +1,11 @@
 """The page of a model stands by itself and says what the clusters are."""
 
+import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +22,9 @@ from goldfc.message.levels import Private, with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
 from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES
-from goldfc.report.features import Feature, features_of, overall
-from goldfc.report.model_page import MOST_TRAITS, Support, most_special, write_model_report
+from goldfc.report.features import Feature, overall
+from goldfc.report.model_page import Support, as_data, write_model_report
+from goldfc.report.profiles import MOST_TRAITS, Profiles, alike_in, most_special
 from goldfc.server.gold import Gold
 from goldfc.server.influence import LeftOut
 from goldfc.site.gold import GoldSite
@@ -92,13 +96,49 @@ def section(page: str, name: str) -> str:
 
 
 def cards_of(page: str) -> list[str]:
-    return [text_of("<body>" + card) for card in re.findall(r'<section class="card".*?</section>', page, re.DOTALL)]
+    return [text_of("<body>" + card) for card in re.findall(r'<section class="card .*?</section>', page, re.DOTALL)]
 
 
 def test_the_page_stands_by_itself(model: Model, summaries: list[Summary], path: Path) -> None:
     for page in (page_of(model, path), page_of(model, path, summaries, left_out=[LeftOut("city", 0.9, 3)])):
         assert addresses_in(page) == []
-        assert "script" not in tags_of(page)
+        assert tags_of(page).count("script") == 2  # its own, and the data that it works with
+
+
+def test_the_page_runs_its_own_style_and_script_and_nothing_else(model: Model, path: Path) -> None:
+    page = page_of(model, path)
+    assert "style=" not in page
+    inline = [re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL) for tag in ("style", "script")]
+    hashes = [b64encode(sha256(one[1].encode()).digest()).decode() for one in inline if one]
+    style, script = (f"&#39;sha256-{one}&#39;" for one in hashes)
+    rest = "base-uri &#39;none&#39;"
+    assert f"default-src &#39;none&#39;; style-src {style}; script-src {script}; {rest}" in page
+
+
+def test_data_on_the_page_begin_and_end_nothing() -> None:
+    told = as_data({"</script><!--&": ["\u2028"]})
+    assert not set("<>&\u2028") & set(told)
+    assert json.loads(told) == {"</script><!--&": ["\u2028"]}
+
+
+def test_the_page_answers_in_a_sentence_first(model: Model, summaries: list[Summary], path: Path) -> None:
+    sites, sure = "rows of city, clinic, rural, st-mary", "Labels are at most about"
+    answer = rf"{sites} are in 3 clusters, all of one form, .* {sure} \d+ % sure"
+    assert re.search(answer, text_of(page_of(model, path, summaries)))
+    assert "So many were asked for" in text_of(page_of(replace(model, proposal=None), path))
+
+
+def test_a_page_on_which_little_agrees_says_so_on_top(model: Model, path: Path) -> None:
+    sentence = "What was tried agrees little (40 %)"
+    assert sentence not in text_of(page_of(model, path))
+    assert sentence in text_of(page_of(replace(model, agreement=0.4), path))
+
+
+def test_the_page_tells_what_left_each_site(model: Model, summaries: list[Summary], path: Path) -> None:
+    text = text_of("<body>" + section(page_of(model, path, summaries), "left"))
+    assert "suppressed: no micro-cluster of fewer than 5 rows" in text
+    assert all(summary.site in text for summary in summaries)
+    assert 'id="left"' not in page_of(model, path)
 
 
 def test_the_page_is_for_its_owner_alone(model: Model, path: Path) -> None:
@@ -121,7 +161,8 @@ def test_names_from_strangers_are_text_and_nothing_else(summaries: list[Summary]
     page = page_of(
         model, path, strange, expected=[evil], refused={"<u>": "<s>no</s>"}, left_out=[LeftOut("<q>", 0.5, 3)]
     )
-    assert not {"script", "img", "u", "s", "q"} & set(tags_of(page))
+    assert not {"img", "u", "s", "q"} & set(tags_of(page))
+    assert tags_of(page).count("script") == 2
     assert "<i>because" not in page
     text = text_of(page)
     for name in (evil, "sex=</td>&amp;", "smoker</style>", "<s>no</s>", "<i>because</i>"):
@@ -242,12 +283,12 @@ def test_a_card_says_in_its_own_units_what_is_special(model: Model, summaries: l
     assert len(cards) == 3
     inflamed = int(model.centroids[:, 1].argmax())
     young = int(model.centroids[:, 0].argmin())
-    assert re.search(r"CRP(5\d|6\d) mg/L \+\d\.\d SD", cards[inflamed])
-    assert re.search(r"age3\d years \N{MINUS SIGN}\d\.\d SDall: \d\d years", cards[young])
-    assert re.search(r"smoker\d\d % \+\d\.\d SDall: \d\d %", cards[young])
+    assert re.search(r"CRP(5\d|6\d) ± \d mg/L \+\d\.\d SD, far above all", cards[inflamed])
+    assert re.search(r"age3\d ± \d years \N{MINUS SIGN}\d\.\d SD, well below allall: \d\d years", cards[young])
+    assert re.search(r"smoker\d\d % \+\d\.\d SD, above allall: \d\d %", cards[young])
     # One of two levels says it all: women are more, or men are fewer.
     assert re.search(r"sex=female\d+ % \+|sex=male\d+ % \N{MINUS SIGN}", cards[young])
-    assert cards[young].count("sex=") == 1
+    assert cards[young].split("Most like")[0].count("sex=") == 1
 
 
 def test_what_only_one_site_has_is_flagged(model: Model, path: Path) -> None:
@@ -367,10 +408,25 @@ def test_without_moments_the_spread_comes_from_centroids_and_covariance(model: M
 
 
 def test_a_column_is_special_once_and_little_is_not_special(model: Model) -> None:
-    features = features_of(model, np.ones(3, dtype=np.int64))
-    assert most_special(features, np.array([0.1, -2.0, 0.5, -1.0, 1.0])) == [1, 4, 2]
-    many = [replace(features[0], column=str(number)) for number in range(9)]
-    assert len(most_special(many, np.ones(9))) == MOST_TRAITS
+    alike = alike_in(model)
+    assert most_special(np.array([0.1, -2.0, 0.5, -1.0, 1.0]), alike) == [(1, []), (4, [3]), (2, [])]
+    assert len(most_special(np.ones(9), np.eye(9, dtype=bool))) == MOST_TRAITS
+
+
+def test_numbers_that_are_correlated_inside_clusters_are_named_once(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 400)
+    size = 8.0 * kind + rng.normal(size=400)
+    rows = np.column_stack([size, 2.0 * size + 0.1 * rng.normal(size=400), 3.0 * kind + rng.normal(size=400)])
+    terms = Terms(columns=tuple(Column(name=name) for name in ("radius", "perimeter", "age")))
+    sent = [summarize(rows[n::3], "abc"[n], WAY.task, terms=terms)[0] for n in range(3)]
+    model = fuse(sent, 2, WAY, generator(0))
+    profiles = Profiles.of(model, np.ones(2, dtype=np.int64))
+    assert {(trait.feature.name, trait.also) for trait in profiles.traits(0)} in (
+        {("radius", ("perimeter",)), ("age", ())},
+        {("perimeter", ("radius",)), ("age", ())},
+    )
+    assert "The same thing in other words: " in cards_of(page_of(model, path))[0]
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,12 @@ from goldfc.cli.shared import (
     FEDERATION_OPTION,
     K_OPTION,
     KEY_OPTION,
+    NAMES_OPTION,
     agreement_for,
     check_out,
     is_message,
     main,
+    names_for,
     progress_bar,
     read_key,
     say,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from goldfc.agreement import Agreement
     from goldfc.message.model import Model
     from goldfc.message.summary import Summary
+    from goldfc.names import Names
     from goldfc.server.folder import Event, Folder, FolderStatus
     from goldfc.server.influence import LeftOut
     from goldfc.server.round import Round
@@ -82,7 +85,7 @@ def fuse(
     with saying_warnings(), working("fusing"):
         result = fuse_admitted(found, agreement, clusters, after=before)
         write_durably(out, encode(result.model.to_message()))
-    show_result(result, out)
+    show_result(result, out, names_or_none(out, result.model))
 
 
 def check_not_passed(before: "Model", out: Path) -> None:
@@ -146,9 +149,10 @@ def collect(
             return
         with saying_warnings(), working("fusing"):
             result = place.fuse(clusters, replace=replace)
-        write_folder_report(place, result.summaries, result.model, result.left_out)
+        names = names_or_none(folder / "global.model", result.model)
+        write_folder_report(place, result.summaries, result.model, result.left_out, names)
         sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
-        show_result(result, folder / "global.model", sealed)
+        show_result(result, folder / "global.model", names, sealed)
         say(f"Open {folder / 'report.html'} in a browser to see the clusters and who supports them.")
 
 
@@ -181,7 +185,7 @@ def take_in_once(place: "Folder", told: set[tuple[str, str]]) -> "list[Event]":
 
 
 def write_folder_report(
-    place: "Folder", summaries: "Sequence[Summary]", model: "Model", left_out: Mapping[str, str]
+    place: "Folder", summaries: "Sequence[Summary]", model: "Model", left_out: Mapping[str, str], names: "Names"
 ) -> None:
     """The page, with what would change without each of them."""
     from goldfc.report.model_page import write_model_report
@@ -193,22 +197,39 @@ def write_folder_report(
         left_out=leave_each_out(summaries, model, place.agreement),
         expected=place.agreement.names,
         refused={**place.refused(), **left_out},
+        names=names,
     )
+
+
+def names_or_none(model_file: Path, model: "Model") -> "Names":
+    """What people call the clusters; what cannot be used is said, and stops nothing that was hard to make."""
+    from goldfc.errors import BadSettings
+    from goldfc.names import NAMELESS, names_beside
+
+    try:
+        return names_beside(model_file, model)
+    except BadSettings as error:
+        say(f"Names are not used: {error}")
+        return NAMELESS
 
 
 @main.command()
 @click.argument("model_file", metavar="MODEL", type=A_FILE)
 @click.argument("summaries", type=A_FILE, nargs=-1)
 @click.option("-o", "--out", type=A_FILE, default=Path("report.html"), show_default=True)
+@NAMES_OPTION
 @FEDERATION_OPTION
-def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation: Path | None) -> None:
+def report(
+    model_file: Path, summaries: tuple[Path, ...], out: Path, names_file: Path | None, federation: Path | None
+) -> None:
     """Make a page of MODEL: its clusters, who supports them, and, with the SUMMARIES, who changes what."""
     from goldfc.message.wire import decode, naming, read_message
     from goldfc.report.model_page import write_model_report
     from goldfc.server.deliver import read_model
 
-    check_out(out, is_page, [model_file, federation, *summaries])
+    check_out(out, is_page, [model_file, names_file, federation, *summaries])
     model = read_model(model_file)
+    names = names_for(model_file, model, names_file)
     agreement = agreement_for(model_file, federation)
     found = []
     for path in summaries:
@@ -222,7 +243,7 @@ def report(model_file: Path, summaries: tuple[Path, ...], out: Path, federation:
         found.append(summary)
     left_out = leave_each_out(found, model, agreement) if agreement else ()
     expected = agreement.names if agreement else ()
-    write_model_report(model, out, found, left_out=left_out, expected=expected)
+    write_model_report(model, out, found, left_out=left_out, expected=expected, names=names)
     say(f"Open {out} in a browser.")
 
 
@@ -265,7 +286,7 @@ def show_status(status: "FolderStatus") -> None:
         say(f"This round has a model: {status.model}.")
 
 
-def show_result(result: "Round", out: Path, sealed: Path | None = None) -> None:
+def show_result(result: "Round", out: Path, names: "Names", sealed: Path | None = None) -> None:
     """What came out."""
     from goldfc.report.changes import NOTHING, change_sentences
 
@@ -281,6 +302,8 @@ def show_result(result: "Round", out: Path, sealed: Path | None = None) -> None:
             say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
     clusters, micro = len(model.centroids), len(model.micro_labels)
     say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.sites)} sites.")
+    if called := [f"{one.id} is {one.name!r}" for one in names.in_model(model) if one.name]:
+        say(f"What they are called: {', '.join(called)}.")
     say(f"Its fingerprint, which every label has: {model.fingerprint}.")
     say(f"What they are like: {model.why}.")
     for sentence in change_sentences(model):

@@ -18,6 +18,8 @@ from goldfc import errors
 if TYPE_CHECKING:
     from goldfc.agreement import Agreement
     from goldfc.message.envelope import PrivateKey
+    from goldfc.message.model import Model
+    from goldfc.names import Names
 
 # What each command needs is imported when it runs: `goldfc --help` should not wait for numerics.
 
@@ -34,6 +36,9 @@ KEY_OPTION = click.option("--key", "key_file", type=A_FILE, help="Your private k
 ID_OPTION = click.option("--id-column", help="A column that tells rows apart; it stays here.  [default: as agreed]")
 AFTER_OPTION = click.option(
     "--after", type=A_FILE, help="The last model: its clusters keep their ids, and what has changed is told."
+)
+NAMES_OPTION = click.option(
+    "--names", "names_file", type=A_FILE, help="What people call the clusters.  [default: names.toml beside the model]"
 )
 K_OPTION = click.option("-k", "--clusters", type=click.IntRange(1), help="How many; proposed if not given.")
 
@@ -61,6 +66,7 @@ HINTS = {
     "key-unreadable": "`goldfc keygen` makes one",
     "line-of-other-length": "`goldfc check --header LINE` does that",
     "memory-unreadable": "name it with --federation",
+    "names-of-other-model": "name another file with --names",
     "no-columns": "name some with --columns, or say with --header or --separator how the table is written",
     "no-message": "`goldfc summarize` makes one from a table",
     "no-usable-column": "if another line is the header, `goldfc check --header LINE` says so",
@@ -200,6 +206,13 @@ def agreement_for(beside: Path, federation: Path | None) -> "Agreement | None":
             "agreements-differ",
         )
     return agreements[0] if agreements else None
+
+
+def names_for(model_file: Path, model: "Model", named: Path | None) -> "Names":
+    """What people call the clusters: in the file that was named, or in the one beside the model."""
+    from goldfc.names import names_beside, read_names
+
+    return names_beside(model_file, model) if named is None else read_names(named, model)
 
 
 def read_key(path: Path | None) -> "PrivateKey | None":

@@ -15,11 +15,13 @@ from goldfc.cli.shared import (
     FEDERATION_OPTION,
     ID_OPTION,
     KEY_OPTION,
+    NAMES_OPTION,
     agreement_for,
     check_out,
     console,
     is_message,
     main,
+    names_for,
     names_in,
     progress_bar,
     read_key,
@@ -299,6 +301,7 @@ def show_audit(audit: "Audit") -> None:
 @KEY_OPTION
 @click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
 @click.option("--strict", is_flag=True, help="Refuse a table in which a row cannot be read; otherwise it has no label.")
+@NAMES_OPTION
 @form_options
 def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     data: Path,
@@ -310,6 +313,7 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     key_file: Path | None,
     unsigned: bool,
     strict: bool,
+    names_file: Path | None,
     asked: "Form",
 ) -> None:
     """Give every row in DATA the label of its cluster; rows need not have been summarised."""
@@ -320,7 +324,7 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     from goldfc.site.send import open_model
 
     agreement = agreement_for(data, federation)
-    check_out(out, is_label_file, [data, model_file, federation, key_file])
+    check_out(out, is_label_file, [data, model_file, federation, key_file, names_file])
     if not model_file.exists():
         raise BadSettings(
             f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.", "model-missing"
@@ -330,11 +334,12 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     if agreement is None or not agreement.sealed:
         check_unsigned(data, agreement, model.terms.federation, said=unsigned)
+    names = names_for(model_file, model, names_file)
     settings = {"drop": agreement is not None and agreement.missing == "drop", "id_column": id_column}
     settings["refuse"] = "values" if strict else "columns"
     columns, form = model.terms.columns, form_for(data, asked)
     with opened_table(data, columns, form, **settings) as table, working("labelling"):
-        labels = write_labels(labels_of(table, model), out, id_column or "row", model.fingerprint)
+        labels = write_labels(labels_of(table, model), out, id_column or "row", model.fingerprint, names)
     keep_form(data, asked)
     say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters, by model {model.fingerprint}.")
     if labels.far:
@@ -411,9 +416,9 @@ def opened_table(data: Path, columns: "Sequence[Column]", form: "Form", **settin
 
 def is_label_file(head: bytes) -> bool:
     """Whether a file looks like labels."""
-    from goldfc.site.labels import LABEL_COLUMNS
+    from goldfc.site.labels import holds_labels
 
-    return ",".join(("", *LABEL_COLUMNS)).encode() + b"\n" in head
+    return holds_labels(head)
 
 
 def agreement_without_file(

@@ -16,7 +16,9 @@ from goldfc.demo.data import bundled
 from goldfc.demo.run import UNSURE, Demo, SiteResult
 from goldfc.learning.judge import KINDS
 from goldfc.learning.mixture import MOST_FOR_OWN
-from goldfc.report.drawings import draw_curve, draw_levels, templates
+from goldfc.names import ids_of
+from goldfc.report.drawings import draw_curve, draw_levels
+from goldfc.report.page import templates
 
 # What each kind of cluster is like, in words.
 WORDS = {
@@ -67,7 +69,7 @@ def write_report(demo: Demo, path: Path) -> None:
             cards=all_cards,
             cards_by_class=[[card for card in all_cards if card.majority == name] for name in demo.dataset.class_names],
             curve=draw_curve(demo.proposal, demo.dataset.n_clusters),
-            tree=draw_levels(model.levels, model.micro_labels, len(model.centroids)),
+            tree=draw_levels(model.levels, model.micro_labels, ids_of(model)),
             kinds=[(kind, WORDS[kind]) for kind in KINDS],
             most_for_own=MOST_FOR_OWN,
             unsure=UNSURE,

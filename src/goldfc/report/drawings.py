@@ -5,11 +5,10 @@ to the one that has most of its micro-clusters, and stray micro-clusters are dra
 """
 
 import math
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.levels import Levels
@@ -109,17 +108,14 @@ class TreeDrawing:
         return (self.width - 2.0 * BORDER) / self.rows[-1][1]
 
 
-def templates(*packages: str) -> Environment:
-    """The pages of some packages, which may use what all pages share; names in them are strangers' and are escaped."""
-    loaders = [PackageLoader(package) for package in (*packages, "goldfc.report")]
-    environment = Environment(loader=ChoiceLoader(loaders), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.globals |= {"colour": colour, "ink": ink, "version": version("goldfc")}
-    return environment
+def paint(number: int) -> int:
+    """Which of the colours a cluster has, by the number that it is known by."""
+    return number % len(COLOURS)
 
 
 def colour(cluster: int) -> str:
     """The colour of a global cluster."""
-    return COLOURS[cluster % len(COLOURS)]
+    return COLOURS[paint(cluster)]
 
 
 def ink(cluster: int) -> str:
@@ -187,11 +183,14 @@ def round_values(low: float, high: float, *, whole: bool) -> list[float]:
     return [number * step for number in range(first, last + 1)]
 
 
-def draw_levels(levels: Levels, micro_labels: IntArray, n_clusters: int) -> TreeDrawing:
-    """Every granularity, and last the global clusters that came of them all; levels too fine to see are left out."""
+def draw_levels(levels: Levels, micro_labels: IntArray, ids: Sequence[int]) -> TreeDrawing:
+    """Every granularity, and last the global clusters, by their numbers; levels too fine to see are left out."""
     seen = [number for number, count in enumerate(levels.n_clusters) if count <= MOST_CLUSTERS_TO_DRAW]
     labels = np.column_stack([levels.labels[:, seen], micro_labels])
-    return draw_tree(Levels(labels, (*(levels.n_clusters[number] for number in seen), n_clusters)), micro_labels)
+    counts = (*(levels.n_clusters[number] for number in seen), len(ids))
+    tree = draw_tree(Levels(labels, counts), micro_labels)
+    nodes = tuple(replace(node, cluster=ids[node.cluster]) for node in tree.nodes)
+    return replace(tree, nodes=nodes, branches=tuple(replace(one, cluster=ids[one.cluster]) for one in tree.branches))
 
 
 def draw_tree(levels: Levels, micro_labels: IntArray) -> TreeDrawing:

@@ -4,7 +4,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -17,6 +17,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.files import write_pieces_durably
 from goldfc.message.density import is_far
 from goldfc.message.model import Model
+from goldfc.names import NAMELESS, Names
 from goldfc.site.label import label
 from goldfc.site.table.table import Table
 
@@ -24,6 +25,8 @@ from goldfc.site.table.table import Table
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 SIGNED_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 LABEL_COLUMNS = ("cluster", "certainty", "far", "reason", "model")
+# One more, where people have given clusters names.
+NAME_COLUMN = "name"
 
 
 @dataclass(frozen=True)
@@ -85,25 +88,31 @@ class LabelCounts:
         self.clusters |= set(labels.cluster[there].tolist())
 
 
-def write_labels(parts: Iterable[Labels], out: Path, id_name: str, model: str) -> LabelCounts:
+def write_labels(parts: Iterable[Labels], out: Path, id_name: str, model: str, names: Names = NAMELESS) -> LabelCounts:
     """As CSV: all or nothing, and for its owner alone; every line says by which model, by its fingerprint."""
-    tally = LabelCounts()
+    tally, called = LabelCounts(), {one.id: one.name for one in names.clusters if one.name}
 
     def pieces() -> Iterator[bytes]:
-        yield header_text(id_name).encode()
+        yield header_text(id_name, named=bool(called)).encode()
         for labels in parts:
             tally.add(labels)
-            yield lines_text(labels, model).encode()
+            yield lines_text(labels, model, called).encode()
 
     write_pieces_durably(out, pieces(), private=True)
     return tally
 
 
-def header_text(id_name: str) -> str:
+def header_text(id_name: str, *, named: bool = False) -> str:
     """The first line."""
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerow([as_text(id_name), *LABEL_COLUMNS])
+    text, more = StringIO(), (NAME_COLUMN,) if named else ()
+    csv.writer(text, lineterminator="\n").writerow([as_text(id_name), *LABEL_COLUMNS, *more])
     return text.getvalue()
+
+
+def holds_labels(head: bytes) -> bool:
+    """Whether a file that begins so has labels in it."""
+    header = ",".join(("", *LABEL_COLUMNS)).encode()
+    return any(header + more in head for more in (b"\n", f",{NAME_COLUMN}\n".encode()))
 
 
 def as_text(cell: str) -> str:
@@ -114,13 +123,14 @@ def as_text(cell: str) -> str:
     return f"'{cell}" if FORMULA.match(cell) and not SIGNED_NUMBER.fullmatch(cell) else cell
 
 
-def lines_text(labels: Labels, model: str) -> str:
-    """A line for every row."""
+def lines_text(labels: Labels, model: str, called: Mapping[int, str] = {}) -> str:
+    """A line for every row; where clusters are called something, that is its last cell."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = (labels.ids, labels.cluster, labels.certainty, labels.far, labels.reason)
     for row, cluster, certainty, far, reason in zip(*columns, strict=True):
         sure = "" if math.isnan(certainty) else f"{certainty:.3f}"
         is_far = "" if cluster < 0 else "yes" if far else "no"
-        writer.writerow([as_text(row), "" if cluster < 0 else cluster, sure, is_far, as_text(reason), model])
+        name = [as_text(called.get(int(cluster), ""))] if called else []
+        writer.writerow([as_text(row), "" if cluster < 0 else cluster, sure, is_far, as_text(reason), model, *name])
     return text.getvalue()

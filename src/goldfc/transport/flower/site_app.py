@@ -28,7 +28,7 @@ from goldfc.agreement import FILE, Agreement, read_agreement
 from goldfc.errors import AuditRefused, BadMessage, BadSettings, GoldError
 from goldfc.message.columns import Column
 from goldfc.message.envelope import PrivateKey
-from goldfc.site.labels import LABEL_COLUMNS, labels_of, write_labels
+from goldfc.site.labels import holds_labels, labels_of, write_labels
 from goldfc.site.ledger import Ledger, age_of
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.private.send import Budget, Request, send_privately, stored
@@ -138,7 +138,7 @@ def check_labels_go_there(node: NodeSettings) -> None:
     """Refuse to write over what is no labels of ours; told before anything leaves."""
     if node.labels.exists():
         with node.labels.open("rb") as file:
-            if not file.readline(10_000).rstrip().endswith(",".join(LABEL_COLUMNS).encode()):
+            if not holds_labels(file.read(10_000)):
                 raise BadSettings(
                     f"{node.labels} exists, and does not hold labels; move it, or name another file.",
                     "labels-file-foreign",
