@@ -243,6 +243,7 @@ SENTENCES = {
     "site-unknown": "There is no site .+ in this federation",
     "site-without-key": "the server has a key, but site .+ has none",
     "site-without-rows": "A site without rows has no distribution; leave it out",
+    "sites-behind": ".+ stands for .+ sites, and at most .+ are agreed on",
     "sites-same-name": "Two sites have the same name; every site needs one of its own",
     "step-not-positive": "the step of column .+ must be above 0",
     "summaries-differ": "The summary of site .+ does not fit that of site .+: .+",
