@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_within
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
+from goldfc.learning.rows import InMemory
 from goldfc.message.levels import Level, Private, with_fewest
 from goldfc.message.model import Model
 from goldfc.message.task import Part, Scaling, Task, rows_each
@@ -21,9 +22,10 @@ from goldfc.randomness import generator, site_generator
 from goldfc.server.fusions import check_n_clusters
 from goldfc.server.one_shot import OneShot
 from goldfc.server.round import Round, run_round
-from goldfc.site.label import distances, is_far, predict, predict_proba
+from goldfc.site.label import distances, is_far, label, predict, predict_proba
 from goldfc.site.participant import Site
 from goldfc.site.private.noise import Source
+from goldfc.site.reservoir import NewRows, Reservoir, limit_of, refuse_sample
 from goldfc.transport.local import LocalPort
 
 Value = TypeVar("Value", bound=np.generic)
@@ -163,24 +165,59 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         Sites are told apart by the text of their names. `y` is ignored. Tools that split rows (such as scikit-learn's
         GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
         """
+        self._encoding: Encoding = encoding_of(X, self.categorical)
+        rows = self._rows(X, reset=True)
+        self._parts: dict[str, Reservoir] = {}
+        names, places = self._sites(groups, y, len(rows))
+        return self._fit({name: rows[own] for name, own in zip(names, places, strict=True)}, places)
+
+    def partial_fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+        """Cluster the rows of `X` and of all parts before; `labels_` and `certainty_` are those of the rows of `X`.
+
+        Every site keeps its rows, from the first call on; of more than 50,000 a sample, which counts as all of them. A
+        part that was given before counts once. The first part says which categories there are. `fit` begins anew.
+        """
+        if not getattr(self, "_parts", None):
+            self._encoding = encoding_of(X, self.categorical)
+            self._parts, self._secret = {}, generator(seed_from(self.random_state), "parts").bytes(32)
+        rows = self._rows(X, reset=not self._parts)
+        names, places = self._sites(groups, y, len(rows))
+        own, level = {name: rows[some] for name, some in zip(names, places, strict=True)}, self._level()
+        self._parts |= {name: self._with_part(name, NewRows(InMemory(some)), level) for name, some in own.items()}
+        return self._fit(own, places)
+
+    def _with_part(self, name: str, part: NewRows, level: Level) -> Reservoir:
+        before = self._parts.get(name) or Reservoir.empty(part)
+        after = before.added(part, self._secret, limit_of(level, part.rows.shape[1]))
+        refuse_sample(after, level)
+        return after
+
+    def _fit(self, own: dict[str, FloatArray], places: Sequence[IntArray]) -> Self:
+        """One round of all sites; the labels are those of the sites' `own` rows, which belong in some places."""
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
         check_withhold(self.withhold)
         fusion = OneShot(Task(scaling=self._scaling(), level=self._level(), rows_each=rows_each(self.smallest)))
-        self._encoding: Encoding = encoding_of(X, self.categorical)
-        rows = self._rows(X, reset=True)
-        names, places = self._sites(groups, y, len(rows))
         seed = seed_from(self.random_state)
         terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
         sites = [
-            Site(name, rows[own], withhold=self.withhold, terms=terms, randomness=self._randomness(seed, name))
-            for name, own in zip(names, places, strict=True)
+            Site(
+                name,
+                self._parts[name].rows if name in self._parts else own[name],
+                withhold=self.withhold,
+                terms=terms,
+                randomness=self._randomness(seed, name),
+                stands_for=self._parts[name].stands_for if name in self._parts else None,
+            )
+            for name in sorted({*own, *self._parts})
         ]
         port = LocalPort(sites, n_jobs=self.n_jobs)
         result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
 
-        self.labels_ = in_row_order([site.labels for site in sites], places)
-        self.certainty_ = in_row_order([site.certainty for site in sites], places)
+        told = {site.name: (site.labels, site.certainty) for site in sites if site.name not in self._parts}
+        told |= {name: label(rows, result.model) for name, rows in own.items() if name in self._parts}
+        self.labels_ = in_row_order([told[name][0] for name in own], places)
+        self.certainty_ = in_row_order([told[name][1] for name in own], places)
         self.proposal_ = result.model.proposal
         self.kind_, self.why_ = result.model.kind, result.model.why
         self._set_result(result, port)

@@ -60,6 +60,7 @@ HINTS = {
     "no-message": "`goldfc summarize` makes one from a table",
     "sealed-needs-key": "name it with --key",
     "plan-hopeless": "say --accept-risk if you want to spend it all the same",
+    "reservoir-differs": "`goldfc forget` does that",
     "round-has-model": "say --replace if that is intended",
     "server-key-missing": "name it with --key",
     "site-key-missing": "name it with --key",
