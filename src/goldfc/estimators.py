@@ -15,6 +15,7 @@ from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_with
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.rows import InMemory
+from goldfc.message.columns import Terms
 from goldfc.message.levels import Level, Private, with_fewest
 from goldfc.message.model import Model
 from goldfc.message.task import Part, Scaling, Task, rows_each
@@ -166,10 +167,14 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
         """
         self._encoding: Encoding = encoding_of(X, self.categorical)
+        self._kept: dict[str, Reservoir] = {}
         rows = self._rows(X, reset=True)
-        self._parts: dict[str, Reservoir] = {}
+        self._terms: Terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
         names, places = self._sites(groups, y, len(rows))
-        return self._fit({name: rows[own] for name, own in zip(names, places, strict=True)}, places)
+        seed = seed_from(self.random_state)
+        sites = [self._site(name, rows[own], seed) for name, own in zip(names, places, strict=True)]
+        self._run(sites, seed)
+        return self._set_labels([(site.labels, site.certainty) for site in sites], places)
 
     def partial_fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Cluster the rows of `X` and of all parts before; `labels_` and `certainty_` are those of the rows of `X`.
@@ -177,50 +182,51 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         Every site keeps its rows, from the first call on; of more than 50,000 a sample, which counts as all of them. A
         part that was given before counts once. The first part says which categories there are. `fit` begins anew.
         """
-        if not getattr(self, "_parts", None):
-            self._encoding = encoding_of(X, self.categorical)
-            self._parts, self._secret = {}, generator(seed_from(self.random_state), "parts").bytes(32)
-        rows = self._rows(X, reset=not self._parts)
+        seed = seed_from(self.random_state)
+        if not getattr(self, "_kept", None):
+            self._encoding, self._kept = encoding_of(X, self.categorical), {}
+            self._secret = generator(seed, "parts").bytes(32)
+        rows = self._rows(X, reset=not self._kept)
+        self._terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
         names, places = self._sites(groups, y, len(rows))
-        own, level = {name: rows[some] for name, some in zip(names, places, strict=True)}, self._level()
-        self._parts |= {name: self._with_part(name, NewRows(InMemory(some)), level) for name, some in own.items()}
-        return self._fit(own, places)
+        self._kept |= {name: self._with_part(name, rows[own]) for name, own in zip(names, places, strict=True)}
+        kept = sorted(self._kept.items())
+        self._run([self._site(name, one.rows, seed, one.stands_for) for name, one in kept], seed)
+        return self._set_labels([label(rows[own], self.model_) for own in places], places)
 
-    def _with_part(self, name: str, part: NewRows, level: Level) -> Reservoir:
-        before = self._parts.get(name) or Reservoir.empty(part)
-        after = before.added(part, self._secret, limit_of(level, part.rows.shape[1]))
+    def _with_part(self, name: str, rows: FloatArray) -> Reservoir:
+        part, level = NewRows(InMemory(rows)), self._level()
+        before = self._kept.get(name) or Reservoir.empty(part)
+        after = before.added(part, self._secret, limit_of(level, rows.shape[1]))
         refuse_sample(after, level)
         return after
 
-    def _fit(self, own: dict[str, FloatArray], places: Sequence[IntArray]) -> Self:
-        """One round of all sites; the labels are those of the sites' `own` rows, which belong in some places."""
+    def _site(self, name: str, rows: FloatArray, seed: int, stands_for: int | None = None) -> Site:
+        return Site(
+            name,
+            rows,
+            withhold=self.withhold,
+            terms=self._terms,
+            randomness=self._randomness(seed, name),
+            stands_for=stands_for,
+        )
+
+    def _run(self, sites: Sequence[Site], seed: int) -> None:
+        """One round of all sites."""
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
         check_withhold(self.withhold)
         fusion = OneShot(Task(scaling=self._scaling(), level=self._level(), rows_each=rows_each(self.smallest)))
-        seed = seed_from(self.random_state)
-        terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
-        sites = [
-            Site(
-                name,
-                self._parts[name].rows if name in self._parts else own[name],
-                withhold=self.withhold,
-                terms=terms,
-                randomness=self._randomness(seed, name),
-                stands_for=self._parts[name].stands_for if name in self._parts else None,
-            )
-            for name in sorted({*own, *self._parts})
-        ]
         port = LocalPort(sites, n_jobs=self.n_jobs)
         result = run_round(port, self.n_clusters, fusion, generator(seed, "server"))
-
-        told = {site.name: (site.labels, site.certainty) for site in sites if site.name not in self._parts}
-        told |= {name: label(rows, result.model) for name, rows in own.items() if name in self._parts}
-        self.labels_ = in_row_order([told[name][0] for name in own], places)
-        self.certainty_ = in_row_order([told[name][1] for name in own], places)
         self.proposal_ = result.model.proposal
         self.kind_, self.why_ = result.model.kind, result.model.why
         self._set_result(result, port)
+
+    def _set_labels(self, told: Sequence[tuple[IntArray, FloatArray]], places: Sequence[IntArray]) -> Self:
+        labels, certainty = zip(*told, strict=True)
+        self.labels_ = in_row_order(labels, places)
+        self.certainty_ = in_row_order(certainty, places)
         return self
 
     def _scaling(self) -> Scaling:

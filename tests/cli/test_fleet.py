@@ -82,6 +82,7 @@ def test_without_keys_a_gateway_hands_on_the_very_model(tmp_path: Path, monkeypa
             (tmp_path / region / f"{name}.summary").write_bytes(body)
         assert run("merge", *sorted((tmp_path / region).glob("*.summary")), "-o", f"{region}.summary")[0] == 0
     write_agreement(tmp_path, what)
+    assert "it stands for 4 sites" in run("inspect", "coast.summary")[1]
     assert run("fuse", *(f"{region}.summary" for region in REGIONS), "-o", "global.model")[0] == 0
     assert run("relay", "global.model", "coast")[0] == 0
     assert Path("coast/global.model").read_bytes() == Path("global.model").read_bytes()

@@ -263,6 +263,8 @@ def test_what_is_not_as_it_was_written_is_refused(tmp_path: Path, parts: list[Pa
         as_bytes(replace(good, lots=good.lots[1:]), facts),
         as_bytes(replace(good, rows=np.full_like(good.rows, np.nan)), facts),
         as_bytes(replace(good, rows=good.rows.astype(np.float32)), facts),
+        as_bytes(replace(good, rows=good.rows[:, :1].copy()), facts),
+        as_bytes(replace(good, persons=good.lots), facts),
         as_bytes(replace(good, parts=good.parts[:, None]), facts),
     ]
     for content in bad:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from goldfc.site.parts import Parts
     from goldfc.site.policy import Policy
     from goldfc.site.private.send import Budget, Request
+    from goldfc.site.send import Draft
     from goldfc.site.table.form import Form
     from goldfc.site.table.table import Table
 
@@ -116,23 +117,21 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
 
     With --add, of these rows and of all that were added before; without -o, they are added, and no message is made.
     """
-    from goldfc.report.describe import describe
     from goldfc.site.ledger import Ledger
     from goldfc.site.parts import Parts
     from goldfc.site.policy import read_policy
     from goldfc.site.private.send import Request
     from goldfc.site.send import draft_summary, sealed_for_server, send
 
-    agreement = agreement_for(data, federation)
-    if out is not None:
-        check_out(out, is_message, [data, federation, key_file])
+    agreement, key = agreement_for(data, federation), read_key(key_file)
     if agreement is None:
         agreement = agreement_without_file(data, columns, privacy, id_column, asked)
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
     name = checked_site(named_by(site, out, add=add), agreement)
-    key = read_key(key_file)
-    sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
+    if out is not None:
+        check_out(out, is_message, [data, federation, key_file])
+        sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
     policy = read_policy(data)
     say(policy_line(data, policy))
     if request := Request.of(name, agreement, policy):
@@ -152,15 +151,22 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
             return
         with working("learning"):
             draft = draft_summary(table, name, agreement, data, policy)
-        for note in draft.notes:
-            say(note)
-        show_lines(list(describe(draft.summary.to_message())), title="What would leave")
-        show_audit(draft.audit)
+        show_draft(draft)
         if dry_run:
             say("Nothing is written (--dry-run).")
             return
         message = send(draft, agreement, data, out, key=key, accept_risk=accept_risk)
     say_sent(out, message, draft.ledger, sealed=agreement.sealed)
+
+
+def show_draft(draft: "Draft") -> None:
+    """What would leave, and what it would give away."""
+    from goldfc.report.describe import describe
+
+    for note in draft.notes:
+        say(note)
+    show_lines(list(describe(draft.summary.to_message())), title="What would leave")
+    show_audit(draft.audit)
 
 
 def named_by(site: str | None, out: Path | None, *, add: bool) -> str:

@@ -103,8 +103,9 @@ class Together:
         """How rows lie around the new micro-centroids: what merged ones lie apart is part of it, and what is noise."""
         if not len(self.summaries[0].layout.numbers):
             return None
-        scatter, noise = self.merged.scatter, 0.0 if self.noise is None else self.noise
-        return (scatter + (noise if scatter.ndim == 1 else np.diag(np.zeros(len(scatter)) + noise))) / self.total
+        scatter = self.merged.scatter
+        noise = np.zeros(len(scatter)) if self.noise is None else self.noise
+        return np.asarray((scatter + (noise if scatter.ndim == 1 else np.diag(noise))) / self.total)
 
     @property
     def error(self) -> FloatArray | None:

@@ -75,8 +75,13 @@ class Parts:
 
     def facts(self, table: Table) -> Facts:
         """What all parts must have in common."""
-        columns, people = as_facts(self.agreement.terms)["columns"], table.persons is not None
-        return {"site": self.site, "federation": self.agreement.federation, "columns": columns, "people": people}
+        return {
+            "site": self.site,
+            "federation": self.agreement.federation,
+            "columns": as_facts(self.agreement.terms)["columns"],
+            "features": table.rows.shape[1],
+            "people": table.persons is not None,
+        }
 
 
 def as_bytes(reservoir: Reservoir, facts: Facts) -> bytes:
@@ -122,6 +127,8 @@ def from_bytes(content: bytes) -> tuple[Facts, Reservoir]:
     each = [found.lots] if found.persons is None else [found.lots, found.persons]
     if not (found.rows.ndim == 2 and found.rows.dtype == np.float64 and np.isfinite(found.rows).all()):
         raise ValueError("its rows must be numbers")
+    if found.rows.shape[1] != told["facts"]["features"] or told["facts"]["people"] != (found.persons is not None):
+        raise ValueError("it must hold what it says")
     if not all(one.dtype == np.uint64 and one.shape == found.rows.shape[:1] for one in each):
         raise ValueError("every row needs a lot")
     if found.parts.dtype != np.uint64 or found.parts.ndim != 1 or not is_count(found.total, len(found.rows)):
