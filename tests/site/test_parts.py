@@ -245,7 +245,7 @@ def test_what_is_kept_is_for_its_owner_alone_bounded_and_forgotten(
     assert max(sizes) < sizes[0] + 200
     code, said = run("forget", parts[0], "--yes")
     assert code == 0
-    assert "the rows that 1 sites added in parts are forgotten" in said
+    assert "0 messages and all rows that were added in parts are forgotten" in said
     assert not kept_in(tmp_path)
 
 

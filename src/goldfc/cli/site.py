@@ -190,7 +190,8 @@ def with_earlier(table: "Table", parts: "Parts | None", *, dry_run: bool) -> "Ta
     if known:
         say("This part was added before; it counts once.")
     kept = f", of which {len(grown.rows):,} are kept" if grown.is_sample else ""
-    say(f"{parts.site}: {len(grown.parts):,} parts with {grown.total:,} rows so far{kept}.")
+    count = f"{len(grown.parts):,} parts" if len(grown.parts) > 1 else "1 part"
+    say(f"{parts.site}: {count} with {grown.total:,} rows so far{kept}.")
     return grown.table()
 
 
@@ -420,18 +421,18 @@ def forget(data: Path, before: datetime | None, sha: str | None, yes: bool) -> N
     policy = read_policy(data)
     ledger = Ledger.of(data, policy)
     found, everything = chosen_messages(ledger, before, sha), before is None and sha is None
-    kept = len(reservoirs(ledger)) if everything else 0
+    kept = everything and bool(reservoirs(ledger))
     if not (found or kept):
         say(f"Nothing of that kind is kept in {ledger.folder}.")
         return
-    what = f"{len(found)} messages" + (f" and the rows that {kept} sites added in parts" if kept else "")
+    what = f"{len(found)} messages" + (" and all rows that were added in parts" if kept else "")
     if not yes and not console.is_terminal:
         raise BadSettings(f"{what} would be forgotten; say --yes if that is intended.", "forget-unconfirmed")
     if not yes and not click.confirm(f"Forget {what}? No later message will be compared with what is forgotten."):
         return
     with ledger.locked():
         ledger.forget(found, policy)
-        if everything:
+        if kept:
             forget_parts(ledger, policy)
     say(f"{what} are forgotten; a line in the ledger says that something was.")
 

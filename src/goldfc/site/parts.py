@@ -148,8 +148,7 @@ def reservoirs(ledger: Ledger) -> Sequence[Path]:
 
 def forget_parts(ledger: Ledger, policy: Policy) -> None:
     """With the lock held: remove them; that something was forgotten is written down first."""
-    if found := reservoirs(ledger):
-        ledger.note("forgot", policy=policy.fingerprint)
-        for path in found:
-            path.unlink()
-        sync_folder(ledger.folder)
+    ledger.note("forgot", policy=policy.fingerprint)
+    for path in reservoirs(ledger):
+        path.unlink()
+    sync_folder(ledger.folder)
