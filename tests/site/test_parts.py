@@ -290,8 +290,8 @@ def test_parts_have_the_same_columns(tmp_path: Path, parts: list[Path]) -> None:
 
 
 def test_a_part_needs_a_name_and_a_message_a_file(parts: list[Path]) -> None:
-    assert "Name the site with --site" in run("summarize", "--add", parts[0])[1]
-    assert "Name the message with -o" in run("summarize", parts[0])[1]
+    assert "Missing option '--site'" in run("summarize", "--add", parts[0])[1]
+    assert "Missing option '-o'" in run("summarize", parts[0])[1]
 
 
 def test_at_the_level_private_no_row_drives_another_one_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,14 +123,15 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     from goldfc.site.private.send import Request
     from goldfc.site.send import draft_summary, sealed_for_server, send
 
-    agreement, key = agreement_for(data, federation), read_key(key_file)
+    called, agreement, key = named_by(site, out, add=add), agreement_for(data, federation), read_key(key_file)
+    if out is not None:
+        check_out(out, is_message, [data, federation, key_file])
     if agreement is None:
         agreement = agreement_without_file(data, columns, privacy, id_column, asked)
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
-    name = checked_site(named_by(site, out, add=add), agreement)
+    name = checked_site(called, agreement)
     if out is not None:
-        check_out(out, is_message, [data, federation, key_file])
         sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
     policy = read_policy(data)
     say(policy_line(data, policy))
@@ -172,9 +173,9 @@ def show_draft(draft: "Draft") -> None:
 def named_by(site: str | None, out: Path | None, *, add: bool) -> str:
     """The site's name: as it was said, or that of the output file."""
     if out is None and not add:
-        raise click.UsageError("Name the message with -o, such as -o north.summary.")
+        raise click.UsageError("Missing option '-o': name the message, such as north.summary.")
     if site is None and out is None:
-        raise click.UsageError("Name the site with --site, or the message with -o.")
+        raise click.UsageError("Missing option '--site': name the site, or the message with -o.")
     return site or (out.stem if out else "")
 
 

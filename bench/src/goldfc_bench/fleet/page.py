@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from goldfc_bench.fleet.hostile import Harm
 from goldfc_bench.fleet.made import Fleet
-from goldfc_bench.fleet.tiers import EVERY, Tiers
+from goldfc_bench.fleet.tiers import CORES, EVERY, Tiers
 from goldfc_bench.stream import Used
 
 PAGE = """# Fleets behind gateways
@@ -23,6 +23,8 @@ of sites, is not asked there. Labels are those of the rows of every {every}th de
 | | seconds | of the processor | peak memory |
 |---|---|---|---|
 {costs}
+
+With both cores to themselves, devices, gateways and server take half of their seconds of the processor: {alone:.0f}.
 
 ARI between the labels by way of gateways and those of all summaries at once: **{ari:.4f}**. ARI with the truth:
 {truth:.4f} by way of gateways, {truth_at_once:.4f} at once.
@@ -47,7 +49,7 @@ def as_markdown(tiers: Tiers, harm: Sequence[Harm], fleets: Sequence[Fleet], com
     fleet, base = tiers.fleet, [one for one in harm if one.plan == "none"]
     return PAGE.format(
         command=command,
-        cores=2,
+        cores=CORES,
         load=load,
         sites=fleet.gateways * fleet.devices,
         gateways=fleet.gateways,
@@ -56,6 +58,7 @@ def as_markdown(tiers: Tiers, harm: Sequence[Harm], fleets: Sequence[Fleet], com
         clusters=fleet.clusters,
         every=EVERY,
         costs="\n".join(cost_lines(tiers)),
+        alone=processor_seconds(tiers) / CORES,
         ari=tiers.ari,
         truth=tiers.ari_truth,
         truth_at_once=tiers.ari_truth_at_once,
@@ -68,17 +71,22 @@ def as_markdown(tiers: Tiers, harm: Sequence[Harm], fleets: Sequence[Fleet], com
     )
 
 
+def processor_seconds(tiers: Tiers) -> float:
+    """Of devices, gateways and server."""
+    return tiers.device_seconds + tiers.gateway_seconds + tiers.server.cpu_seconds
+
+
 def cost_lines(tiers: Tiers) -> list[str]:
     """Who took what."""
-    both = tiers.device_seconds + tiers.gateway_seconds
-    total = tiers.seconds + tiers.server.seconds
+    all_of_them, total = processor_seconds(tiers), tiers.seconds + tiers.server.seconds
+    both = all_of_them - tiers.server.cpu_seconds
     return [
         f"| all devices | | {tiers.device_seconds:.0f} | |",
         f"| all gateways | | {tiers.gateway_seconds:.0f} | |",
         f"| both, side by side | {tiers.seconds:.0f} | {both:.0f} | |",
         f"| one gateway, as a command | {of(tiers.gateway)} |",
         f"| the server | {of(tiers.server)} |",
-        f"| devices, gateways and server | **{total:.0f}** | {both + tiers.server.cpu_seconds:.0f} | |",
+        f"| devices, gateways and server | **{total:.0f}** | {all_of_them:.0f} | |",
         f"| all summaries at once | {of(tiers.at_once)} |",
     ]
 
