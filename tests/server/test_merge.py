@@ -18,6 +18,7 @@ from goldfc.server.merge import Merged, merge, merge_admitted
 from goldfc.server.one_shot import fusion_of, shares_of
 from goldfc.server.round import fuse_admitted
 from goldfc.site.label import predict
+from goldfc.site.membership import Guess
 from sentences import refused
 from sites import agreement, rows_of
 
@@ -110,7 +111,8 @@ def test_gateways_of_gateways_see_no_device_and_count_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("privacy", ["plain", "suppressed"])
-def test_fusing_regions_is_as_good_as_fusing_devices(privacy: str) -> None:
+def test_fusing_regions_is_as_good_as_fusing_devices(privacy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goldfc.site.summarize.membership_of", lambda *_: Guess(0.5, 0.0))  # it takes long
     what = agreement(**{**PLAINLY, "privacy": privacy})
     parts = fleet(12, what, 60)
     regions = [merged(parts[first : first + 4], what, f"region-{first}").summary for first in range(0, 12, 4)]
@@ -151,7 +153,8 @@ def test_a_region_counts_as_all_of_its_sites_and_no_more() -> None:
     assert shares_of([small, greedy(large, 10), usual], 1.0) == [1.0, pytest.approx(0.1), 1.0]
 
 
-def test_groups_that_are_too_small_to_be_told_are_not_told() -> None:
+def test_groups_that_are_too_small_to_be_told_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goldfc.site.summarize.membership_of", lambda *_: Guess(0.5, 0.0))
     what = agreement(privacy="suppressed", limits={"sites_behind": 100, "mass_cap": 1.0})
     parts = fleet(6, what, 60)
     result = merge([greedy(parts[0], 1000), *parts[1:]], what, "region", 1.0)
@@ -187,6 +190,24 @@ def test_noise_is_told_as_much_as_is_left_of_it() -> None:
     assert together.error.max() < 1.0
     for one in (apart, together):
         np.testing.assert_allclose(total_of(one), total_of(apart), rtol=1e-6)
+
+
+def test_private_devices_make_a_private_region() -> None:
+    columns = tuple(column.model_copy(update={"range": (0.0, 200.0)}) for column in agreement().columns)
+    what = agreement(privacy="private", eps=8.0, columns=columns, limits={"sites_behind": 100})
+    task = fusion_of(what).task
+    tables = [rows_of(number, 2_000) for number in range(6)]
+    parts = [
+        summarize(rows, f"device-{n}", task, terms=what.terms, randomness=np.random.default_rng(n).bytes)[0]
+        for n, rows in enumerate(tables)
+    ]
+    regions = [merged(parts[first : first + 3], what, f"region-{first}").summary for first in (0, 3)]
+    top = merge(regions, what, "country")
+    assert top.level == what.level
+    assert top.moments is None
+    assert top.error is not None
+    assert top.rows == pytest.approx(6 * 2_000, rel=0.05)
+    np.testing.assert_allclose(total_of(top), np.concatenate(tables).var(axis=0), rtol=0.2)
 
 
 def total_of(one: Summary) -> FloatArray:

@@ -21,11 +21,12 @@ def fleet_command(quick: bool, out: Path | None) -> None:
     from goldfc_bench.fleet.tiers import measure_tiers
 
     load, fleet = load_now(), Fleet(gateways=4, devices=10) if quick else Fleet()
-    small = [Fleet(10, 4 if quick else 100, seed=seed) for seed in range(1 if quick else 3)]
+    small = [Fleet(10, 3 if quick else 100, seed=seed) for seed in range(1 if quick else 3)]
+    attacks = list(HOSTILE)[: 1 if quick else None]
     with TemporaryDirectory() as scratch, progress_bar("gateways", fleet.gateways) as bar:
         tiers = measure_tiers(fleet, Path(scratch), lambda: bar.advance(bar.task_ids[0]))
-    with progress_bar("hostile devices", len(small) * len(HOSTILE) * len(PLANS)) as bar:
-        harm = list(measure_harm(small, lambda: bar.advance(bar.task_ids[0])))
+    with progress_bar("hostile devices", len(small) * len(attacks) * len(PLANS)) as bar:
+        harm = list(measure_harm(small, attacks, lambda: bar.advance(bar.task_ids[0])))
     finish(as_markdown(tiers, harm, small, command_line(), load), out, "fleet")
 
 

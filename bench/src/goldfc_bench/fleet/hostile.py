@@ -26,17 +26,17 @@ class Harm:
     at_server: float
 
 
-def measure_harm(fleets: Sequence[Fleet], tick: Callable[[], None]) -> Iterator[Harm]:
-    """All attacks by all plans."""
+def measure_harm(fleets: Sequence[Fleet], attacks: Sequence[str], tick: Callable[[], None]) -> Iterator[Harm]:
+    """Some attacks by all plans."""
     drawn = [
         [fleet.summary(*divmod(n, fleet.devices)) for n in range(fleet.gateways * fleet.devices)] for fleet in fleets
     ]
-    for attack, change in HOSTILE.items():
+    for attack in attacks:
         for plan, (count, together) in PLANS.items():
             scores = []
             for fleet, honest in zip(fleets, drawn, strict=True):
                 those = {n if together else (n % fleet.gateways) * fleet.devices for n in range(count)}
-                sent = [change(one) if n in those else one for n, one in enumerate(honest)]
+                sent = [HOSTILE[attack](one) if n in those else one for n, one in enumerate(honest)]
                 scores.append([score(fleet, some) for some in (by_region(fleet, sent), sent)])
                 tick()
             yield Harm(attack, plan, *np.mean(scores, axis=0).tolist())
