@@ -30,6 +30,7 @@ from goldfc.server.folder import Folder
 from goldfc.site.ledger import Ledger
 from goldfc.site.policy import Policy
 from goldfc.site.table.scratch import MOST_AT_ONCE, OnDisk, Scratch
+from sentences import refused
 from sites import agreement, rows_of, write_agreement
 
 NAME = "ward-a.goldfc"
@@ -332,7 +333,7 @@ def test_a_lock_ends_with_the_process(tmp_path: Path) -> None:
 def test_a_folder_of_a_federation_has_one_process_at_a_time(tmp_path: Path) -> None:
     write_agreement(tmp_path, agreement())
     folder, again = Folder(tmp_path), Folder(tmp_path)
-    with folder.locked(), pytest.raises(BadSettings, match="Another `goldfc collect` is at work"), again.locked():
+    with folder.locked(), refused(BadSettings, "folder-locked"), again.locked():
         pass
     with pytest.raises(FileNotFoundError, match="of the work itself"), folder.locked():
         raise FileNotFoundError("of the work itself")
@@ -396,7 +397,7 @@ def test_a_private_folder_is_no_link_and_no_file(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     (tmp_path / "file").touch()
     for name in ("link", "file"):
-        with pytest.raises(BadSettings, match="must be a folder, and no link to one"):
+        with refused(BadSettings, "private-folder-link"):
             files.made_private(tmp_path / name)
         assert not files.is_private(tmp_path / name)
     made = files.made_private(tmp_path / "new")

@@ -21,18 +21,6 @@ from sentences import SENTENCES
 PACKAGE = Path(goldfc.__file__).parent
 # What makes a refusal from a sentence and a code.
 MAKERS = {*errors.__all__, "Rule"}
-# Modules whose refusals have no codes yet.
-WITHOUT = {
-    "cli/live.py",
-    "files.py",
-    "message/keyfile.py",
-    "server/folder.py",
-    "site/ledger.py",
-    "site/privacy.py",
-    "site/rows.py",
-    "site/summarize.py",
-    "site/table/scratch.py",
-}
 
 
 @dataclass(frozen=True)
@@ -73,8 +61,7 @@ REFUSALS = list(refusals())
 
 
 def test_every_refusal_has_a_code() -> None:
-    bare = {one.place for one in REFUSALS if not one.codes and not one.passes_on}
-    assert {place.split(":")[0] for place in bare} <= WITHOUT, bare
+    assert not [one.place for one in REFUSALS if not one.codes and not one.passes_on]
 
 
 def test_the_table_has_every_code_and_no_other() -> None:
@@ -100,7 +87,7 @@ def test_a_code_has_one_meaning() -> None:
 
 def test_sentences_of_the_library_know_no_option_and_no_command() -> None:
     for one in REFUSALS:
-        if not one.place.startswith("cli/") and one.place.split(":")[0] not in WITHOUT:
+        if not one.place.startswith("cli/"):
             assert not re.search(r"(^|\s)--[a-z]|`goldfc", one.sentence), one
 
 

@@ -274,9 +274,13 @@ def check_private(folder: Path) -> None:
     except FileNotFoundError:
         return
     if is_link(found) or not stat.S_ISDIR(found.st_mode):
-        raise BadSettings(f"{folder} must be a folder, and no link to one; remove it, and it is made anew.")
+        raise BadSettings(
+            f"{folder} must be a folder, and no link to one; remove it, and it is made anew.", "private-folder-link"
+        )
     if me() not in {None, 0, found.st_uid}:
-        raise BadSettings(f"{folder} belongs to somebody else; move it away, or work as whom it belongs to.")
+        raise BadSettings(
+            f"{folder} belongs to somebody else; move it away, or work as whom it belongs to.", "private-folder-foreign"
+        )
 
 
 def is_private(folder: Path) -> bool:

@@ -306,7 +306,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     again = Folder(folder.path)
     with (
         folder.locked(),
-        pytest.raises(BadSettings, match="Another `goldfc collect` is at work"),
+        refused(BadSettings, "folder-locked"),
         again.locked(),
     ):
         pass

@@ -275,10 +275,10 @@ def test_without_its_secret_a_ledger_says_so(tmp_path: Path) -> None:
     sent(table_of(80), data)
     secret = tmp_path / ".goldfc" / "secret"
     secret.chmod(0o644)
-    with pytest.raises(BadSettings, match="its owner alone can read"):
+    with refused(BadSettings, "secret-shared"):
         draft(table_of(80), data, round=4)
     secret.unlink()
-    with pytest.raises(BadSettings, match="is gone, so rows of earlier messages cannot be recognised; put it back"):
+    with refused(BadSettings, "secret-gone"):
         draft(table_of(80), data, round=4)
 
 

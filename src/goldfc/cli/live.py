@@ -113,7 +113,7 @@ def tables_in(folder: Path, count: int) -> tuple[str, ...]:
 
     found = [path for path in sorted(folder.glob("*")) if path.suffix in TABLES and not path.stem.endswith(".labels")]
     if len(found) < count:
-        raise BadSettings(f"{folder} has {len(found)} tables, and {count} sites are to be simulated.")
+        raise BadSettings(f"{folder} has {len(found)} tables, and {count} sites are to be simulated.", "tables-too-few")
     return tuple(str(path.absolute()) for path in found[:count])
 
 
@@ -187,7 +187,7 @@ def flower_program() -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = shutil.which("flwr", path=path)
     if found is None:
-        raise BadSettings("Flower is not here; install goldfc[flower].")
+        raise BadSettings("Flower is not here; install goldfc[flower].", "flower-missing")
     return found
 
 
@@ -208,11 +208,13 @@ def ask_flower(flwr: str, *words: str) -> dict[str, Any]:
             command, env=quiet(), capture_output=True, text=True, timeout=MOST_SECONDS_PER_COMMAND, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise GoldError(f"`flwr {words[0]}` did not end within {MOST_SECONDS_PER_COMMAND:.0f} s.") from error
+        raise GoldError(
+            f"`flwr {words[0]}` did not end within {MOST_SECONDS_PER_COMMAND:.0f} s.", "flower-endless"
+        ) from error
     told = json_in(done.stdout)
     if told is None or not told.get("success"):
         reason = (told or {}).get("error-message") or done.stderr or done.stdout
-        raise GoldError(f"`flwr {words[0]}` failed: {' '.join(str(reason).split())[:500]}")
+        raise GoldError(f"`flwr {words[0]}` failed: {' '.join(str(reason).split())[:500]}", "flower-failed")
     return told
 
 
@@ -281,10 +283,11 @@ def follow(run: Run, file: Path, job: "Job") -> "Status":
         if status is not None and status.is_over:
             return status
         if time.monotonic() >= deadline:
-            raise GoldError(f"The round did not end within {most:.0f} s, and was stopped.")
+            raise GoldError(f"The round did not end within {most:.0f} s, and was stopped.", "round-endless")
         if patient.is_to_be_asked and patient.has_ended() and not ((last := status_in(file, job)) and last.is_over):
             raise GoldError(
-                "Flower ended the run before the round was over; its log says why (`flwr log`, or simulation.log)."
+                "Flower ended the run before the round was over; its log says why (`flwr log`, or simulation.log).",
+                "run-cut-off",
             )
         time.sleep(LOOK)
 

@@ -38,12 +38,13 @@ def read_key_text(path: Path, ask: Ask = from_environment) -> str:
         with path.open("rb") as file:
             found, text = os.fstat(file.fileno()), file.read(MOST_BYTES).decode("ascii").strip()
     except (OSError, ValueError) as error:
-        raise BadSettings(f"{path.name} cannot be read as a key; `goldfc keygen` makes one.") from error
+        raise BadSettings(f"{path.name} cannot be read as a key.", "key-unreadable") from error
     mode = stat.S_IMODE(found.st_mode)
     if shared_with(found) and text.startswith("goldfc-"):
         raise BadSettings(
             f"{path.name} can be used by others than its owner (mode {mode:o}); a private key must not: "
-            f"chmod 600 {path.name}, and make a new one if others have been there."
+            f"chmod 600 {path.name}, and make a new one if others have been there.",
+            "key-shared",
         )
     return unlocked(text, path.name, ask) if text.startswith(LOCKED_PREFIX) else text
 
@@ -57,7 +58,10 @@ def write_key_text(path: Path, text: str, passphrase: str | None = None) -> None
 def locked(text: str, passphrase: str) -> str:
     """The text of a key, for those who know the passphrase."""
     if not passphrase:
-        raise BadSettings("A passphrase must have at least one letter; a key without one is written without asking.")
+        raise BadSettings(
+            "A passphrase must have at least one letter; a key without one is written without asking.",
+            "passphrase-empty",
+        )
     salt, nonce = secrets.token_bytes(SALT_BYTES), secrets.token_bytes(NONCE_BYTES)
     hidden = lock_of(passphrase, salt).encrypt(nonce, text.encode(), LOCKED_PREFIX.encode())
     return LOCKED_PREFIX + base64.b64encode(salt + nonce + hidden).decode()
@@ -67,13 +71,17 @@ def unlocked(text: str, source: str, ask: Ask) -> str:
     """The text of a key that is locked."""
     passphrase = ask()
     if passphrase is None:
-        raise BadSettings(f"{source} is locked: say its passphrase when asked, or in the variable {VARIABLE}.")
+        raise BadSettings(
+            f"{source} is locked: say its passphrase when asked, or in the variable {VARIABLE}.", "key-locked"
+        )
     try:
         raw = base64.b64decode(text.removeprefix(LOCKED_PREFIX), validate=True)
         salt, nonce, hidden = raw[:SALT_BYTES], raw[SALT_BYTES:][:NONCE_BYTES], raw[SALT_BYTES + NONCE_BYTES :]
         return lock_of(passphrase, salt).decrypt(nonce, hidden, LOCKED_PREFIX.encode()).decode("ascii")
     except (InvalidTag, ValueError) as error:
-        raise BadSettings(f"{source} does not open with this passphrase, or is damaged; try again.") from error
+        raise BadSettings(
+            f"{source} does not open with this passphrase, or is damaged; try again.", "passphrase-wrong"
+        ) from error
 
 
 def lock_of(passphrase: str, salt: bytes) -> ChaCha20Poly1305:

@@ -85,10 +85,13 @@ class Folder:
             try:
                 lock.enter_context(locked(place, wait=False))
             except BlockingIOError as error:
-                raise BadSettings(f"Another `goldfc collect` is at work in {self.path}; wait until it ends.") from error
+                raise BadSettings(
+                    f"Another process is at work in {self.path}; wait until it ends.", "folder-locked"
+                ) from error
             except OSError as error:
                 raise BadSettings(
-                    f"{place} cannot be used ({error.strerror}); it must be a plain file of yours: remove it."
+                    f"{place} cannot be used ({error.strerror}); it must be a plain file of yours: remove it.",
+                    "lock-unusable",
                 ) from error
             yield
 

@@ -90,15 +90,17 @@ class Ledger:
         except FileNotFoundError as error:
             if self.digests():
                 raise BadSettings(
-                    f"{path} is gone, so rows of earlier messages cannot be recognised; put it back, or let "
-                    "`goldfc forget` remove what is kept of them."
+                    f"{path} is gone, so rows of earlier messages cannot be recognised; put it back, or have what "
+                    "is kept of them removed.",
+                    "secret-gone",
                 ) from error
             return None
         with file:
             shared, content = shared_with(os.fstat(file.fileno())), file.read(SECRET_BYTES + 1)
         if shared or len(content) != SECRET_BYTES:
             raise BadSettings(
-                f"{path} must be {SECRET_BYTES} bytes that its owner alone can read; see to it (chmod 600)."
+                f"{path} must be {SECRET_BYTES} bytes that its owner alone can read; see to it (chmod 600).",
+                "secret-shared",
             )
         return content
 

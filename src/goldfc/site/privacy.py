@@ -311,12 +311,14 @@ def refuse_too_few(n_people: int, least: int, fewest: int, site: str) -> None:
     if n_people < fewest:
         raise BadRows(
             f"Site {site!r} has {n_people} rows (or people), and at least {fewest} are needed so that nobody stands "
-            "out; join with another site."
+            "out; join with another site.",
+            "people-too-few",
         )
     if n_people < least:
         raise BadRows(
             f"Site {site!r} has {n_people} rows (or people), and with so many columns at least {least} are needed "
-            "so that nobody stands out; join with another site, or use fewer columns."
+            "so that nobody stands out; join with another site, or use fewer columns.",
+            "people-too-few-for-columns",
         )
 
 

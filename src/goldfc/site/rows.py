@@ -111,12 +111,14 @@ class Numbers:
             row, column = np.argwhere(~(np.abs(rows) <= LARGEST_VALUE))[0]
             raise BadRows(
                 f"Site {self.site!r}: row {where.start + row}, column {column} holds {rows[row, column]}; "
-                f"fill or drop missing values, and rescale values beyond {LARGEST_VALUE:g}."
+                f"fill or drop missing values, and rescale values beyond {LARGEST_VALUE:g}.",
+                "rows-not-finite",
             )
 
 
 def refuse_shape(shape: tuple[int, ...], site: str) -> NoReturn:
     """There must be something to learn from."""
     raise BadRows(
-        f"The rows of site {site!r} must form a table with at least one row and one column; their shape is {shape}."
+        f"The rows of site {site!r} must form a table with at least one row and one column; their shape is {shape}.",
+        "rows-form",
     )

@@ -63,7 +63,8 @@ class Scratch(AbstractContextManager["Scratch"]):
         free = shutil.disk_usage(self.folder).free
         return BadSettings(
             f"A table of this size is worked on from the disk: for a while it takes {needed / 1e6:,.0f} MB more beside "
-            f"the data, and {free / 1e6:,.0f} MB are free; make room, or move the data to a larger disk."
+            f"the data, and {free / 1e6:,.0f} MB are free; make room, or move the data to a larger disk.",
+            "disk-too-small",
         )
 
 
