@@ -75,6 +75,7 @@ def write_agreement(folder: Path, what: Agreement) -> None:
         "[limits]",
         f"least_sites = {what.limits.least_sites}",
         f"most_micro_clusters = {what.limits.most_micro_clusters}",
+        f"sites_behind = {what.limits.sites_behind}",
     ]
     if what.server.key:
         lines += ["[server]", f'key = "{what.server.key}"']

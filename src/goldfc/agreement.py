@@ -46,6 +46,7 @@ class Bounds(Strict):
     least_sites: Annotated[int, Field(ge=1)] = 3
     most_micro_clusters: Annotated[int, Field(ge=1, le=20_000)] = 100
     mass_cap: Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)] = 1.0
+    sites_behind: Annotated[int, Field(ge=1, le=10**6)] = 1  # one summary: more than 1 where gateways merge
 
 
 class Memory(Strict):
@@ -226,6 +227,12 @@ class Agreement(Strict):
             )
 
     def _check_level(self, summary: Summary, who: str) -> None:
+        if summary.sites > self.limits.sites_behind:
+            raise BadMessage(
+                f"{who} stands for {summary.sites} sites, and at most {self.limits.sites_behind} are agreed on "
+                f"(sites_behind in {FILE}).",
+                "sites-behind",
+            )
         if len(summary.centroids) > self.limits.most_micro_clusters:
             raise BadMessage(
                 f"{who} has {len(summary.centroids)} micro-clusters, and at most "

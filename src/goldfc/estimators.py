@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_within
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
+from goldfc.learning.rows import InMemory
+from goldfc.message.columns import Terms
 from goldfc.message.density import distances, is_far
 from goldfc.message.levels import Level, Private, with_fewest
 from goldfc.message.model import Model
@@ -22,9 +24,10 @@ from goldfc.randomness import generator, site_generator
 from goldfc.server.fusions import check_n_clusters
 from goldfc.server.one_shot import OneShot
 from goldfc.server.round import Round, run_round
-from goldfc.site.label import predict, predict_proba
+from goldfc.site.label import label, predict, predict_proba
 from goldfc.site.participant import Site
 from goldfc.site.private.noise import Source
+from goldfc.site.reservoir import NewRows, Reservoir, limit_of, refuse_sample
 from goldfc.transport.local import LocalPort
 
 Value = TypeVar("Value", bound=np.generic)
@@ -178,29 +181,71 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         (such as scikit-learn's GridSearchCV) keep `groups` for themselves unless metadata routing is on: see
         `set_fit_request`.
         """
+        self._encoding: Encoding = encoding_of(X, self.categorical)
+        self._kept: dict[str, Reservoir] = {}
+        rows = self._rows(X, reset=True)
+        self._terms: Terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
+        names, places = self._sites(groups, y, len(rows))
+        seed = seed_from(self.random_state)
+        sites = [self._site(name, rows[own], seed) for name, own in zip(names, places, strict=True)]
+        self._run(sites, seed, after.model_ if isinstance(after, OneShotClustering) else after)
+        return self._set_labels([(site.labels, site.certainty) for site in sites], places)
+
+    def partial_fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+        """Cluster the rows of `X` and of all parts before; `labels_` and `certainty_` are those of the rows of `X`.
+
+        Clusters that go on keep their ids from part to part, and `changes_` says what has changed.
+        Every site keeps its rows, from the first call on; of more than 50,000 a sample, which counts as all of them. A
+        part that was given before counts once. The first part says which categories there are. `fit` begins anew.
+        """
+        seed, before = seed_from(self.random_state), None
+        if getattr(self, "_kept", None):
+            before = self.model_
+        else:
+            self._encoding, self._kept = encoding_of(X, self.categorical), {}
+            self._secret = generator(seed, "parts").bytes(32)
+        rows = self._rows(X, reset=not self._kept)
+        self._terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
+        names, places = self._sites(groups, y, len(rows))
+        self._kept |= {name: self._with_part(name, rows[own]) for name, own in zip(names, places, strict=True)}
+        kept = sorted(self._kept.items())
+        self._run([self._site(name, one.rows, seed, one.stands_for) for name, one in kept], seed, before)
+        return self._set_labels([label(rows[own], self.model_) for own in places], places)
+
+    def _with_part(self, name: str, rows: FloatArray) -> Reservoir:
+        part, level = NewRows(InMemory(rows)), self._level()
+        before = self._kept.get(name) or Reservoir.empty(part)
+        after = before.added(part, self._secret, limit_of(level, rows.shape[1]))
+        refuse_sample(after, level)
+        return after
+
+    def _site(self, name: str, rows: FloatArray, seed: int, stands_for: int | None = None) -> Site:
+        return Site(
+            name,
+            rows,
+            withhold=self.withhold,
+            terms=self._terms,
+            randomness=self._randomness(seed, name),
+            stands_for=stands_for,
+        )
+
+    def _run(self, sites: Sequence[Site], seed: int, before: Model | None) -> None:
+        """One round of all sites, after a model if there is one."""
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
         check_withhold(self.withhold)
         fusion = OneShot(Task(scaling=self._scaling(), level=self._level(), rows_each=rows_each(self.smallest)))
-        self._encoding: Encoding = encoding_of(X, self.categorical)
-        rows = self._rows(X, reset=True)
-        names, places = self._sites(groups, y, len(rows))
-        seed = seed_from(self.random_state)
-        terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
-        sites = [
-            Site(name, rows[own], withhold=self.withhold, terms=terms, randomness=self._randomness(seed, name))
-            for name, own in zip(names, places, strict=True)
-        ]
         port = LocalPort(sites, n_jobs=self.n_jobs)
-        before = after.model_ if isinstance(after, OneShotClustering) else after
         result = run_round(port, self.n_clusters, fusion, generator(seed, "server"), before)
-
-        self.labels_ = in_row_order([site.labels for site in sites], places)
-        self.certainty_ = in_row_order([site.certainty for site in sites], places)
         self.proposal_ = result.model.proposal
         self.changes_ = () if result.model.descent is None else result.model.descent.changes
         self.kind_, self.why_ = result.model.kind, result.model.why
         self._set_result(result, port)
+
+    def _set_labels(self, told: Sequence[tuple[IntArray, FloatArray]], places: Sequence[IntArray]) -> Self:
+        labels, certainty = zip(*told, strict=True)
+        self.labels_ = in_row_order(labels, places)
+        self.certainty_ = in_row_order(certainty, places)
         return self
 
     def _scaling(self) -> Scaling:

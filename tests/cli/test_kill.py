@@ -20,15 +20,16 @@ from pathlib import Path
 import pytest
 
 from goldfc.server.folder import Folder
-from sites import agreement, bodies, write_agreement
+from sites import agreement, bodies, rows_of, write_agreement
 
 NAMES = tuple(f"site-{number:02}" for number in range(12))
-KILLS_OF_COLLECT, KILLS_OF_FUSE = 20, 10
+KILLS_OF_COLLECT, KILLS_OF_FUSE, KILLS_OF_ADD = 20, 10, 6
 # Has loaded everything, which takes longest, and becomes a process for every command.
 STARTER = """
 import json, os, sys
 import sklearn.cluster, sklearn.utils.extmath
 import goldfc.cli.server, goldfc.report.model_page, goldfc.server.folder, goldfc.server.influence
+import goldfc.site.oddities, goldfc.site.parts, goldfc.site.private.send, goldfc.site.send, goldfc.report.describe
 from goldfc.cli import main
 for line in sys.stdin:
     come, go = os.pipe()
@@ -184,3 +185,28 @@ def test_fuse_killed_at_ten_moments_leaves_the_whole_model_or_none(
         model.unlink(missing_ok=True)
     assert start("fuse", *files, "--after", str(last), "-k", "3", "-o", str(model)).await_end() == 0
     assert model.read_bytes() == calm
+
+
+def test_a_part_that_is_added_is_in_or_not_when_it_is_killed_at_six_moments(tmp_path: Path, start: Start) -> None:
+    write_agreement(tmp_path, agreement(privacy="plain"))
+    for number in range(2):
+        lines = [f"{age!r},{pressure!r}" for age, pressure in rows_of(number, 1_000).tolist()]
+        (tmp_path / f"{number}.csv").write_text("\n".join(["age,pressure", *lines]) + "\n", encoding="utf-8")
+    first, second = (("summarize", "--add", str(tmp_path / f"{number}.csv"), "--site", "north") for number in range(2))
+    assert start(*first).await_end() == 0
+    (kept,) = (tmp_path / ".goldfc").glob("*.reservoir")
+    before, begin = kept.read_bytes(), time.monotonic()
+    assert start(*second).await_end() == 0
+    seconds, after = time.monotonic() - begin, kept.read_bytes()
+    chance, kills, tries = random.Random(2), 0, 0  # noqa: S311 (a moment, no secret)
+    while kills < KILLS_OF_ADD:
+        tries += 1
+        assert tries < 6 * KILLS_OF_ADD
+        kept.write_bytes(before)
+        process = start(*second)
+        time.sleep(chance.uniform(0.0, seconds))
+        process.kill()
+        kills += process.await_end() == -9
+        assert kept.read_bytes() in {before, after}
+    assert start(*second).await_end() == 0
+    assert kept.read_bytes() == after

@@ -1,4 +1,4 @@
-"""What the server runs: fuse, collect, report."""
+"""What the server runs: fuse, collect, report; and a gateway: merge, relay."""
 
 import time
 import warnings
@@ -214,6 +214,74 @@ def names_or_none(model_file: Path, model: "Model") -> "Names":
 
 
 @main.command()
+@click.argument("summaries", type=A_FILE, nargs=-1, required=True)
+@click.option("-o", "--out", type=A_FILE, required=True, help="The message for the server above, such as west.summary.")
+@click.option("--site", "region", help="The gateway's name up there.  [default: that of the output file]")
+@KEY_OPTION
+@FEDERATION_OPTION
+def merge(
+    summaries: tuple[Path, ...], out: Path, region: str | None, key_file: Path | None, federation: Path | None
+) -> None:
+    """At a gateway: make one summary of many devices' SUMMARIES, or of other gateways', for the server above.
+
+    What was agreed on with the devices is federation.toml beside their summaries, or beside their folder.
+    """
+    from goldfc.cli.site import checked_site
+    from goldfc.files import write_durably
+    from goldfc.message.wire import encode, read_message
+    from goldfc.server.admit import read_summary
+    from goldfc.server.merge import merge_admitted
+    from goldfc.site.send import sealed_for_server
+
+    own = own_agreement(summaries[0].parent)
+    above = agreement_for(out, federation) or own
+    check_out(out, is_message, [*summaries, federation, key_file])
+    name, key = checked_site(region or out.stem, above), read_key(key_file)
+    sealed_for_server(b"", name, above, key)  # a wrong key is told before any work
+    found = []
+    with progress_bar("reading", len(summaries)) as bar:
+        for path in summaries:
+            found.append(read_summary(read_message(path), path.name, own, key if own.sealed else None)[0])
+            bar.advance(bar.task_ids[0])
+    with working("merging"):
+        result = merge_admitted(found, own, above, name)
+    show_left_out(result.left_out, result.odd)
+    write_durably(out, sealed_for_server(encode(result.summary.to_message()), name, above, key))
+    micro, sites = len(result.summary.centroids), result.summary.sites
+    say(f"{out}: {micro} micro-clusters of {sites} sites as {name!r}, and none of their names. Hand it over.")
+
+
+@main.command()
+@click.argument("model_file", metavar="MODEL", type=A_FILE)
+@click.argument("folder", type=A_FILE)
+@click.option("--site", "region", help="The gateway's name above.  [default: that of the model file]")
+@KEY_OPTION
+@FEDERATION_OPTION
+def relay(model_file: Path, folder: Path, region: str | None, key_file: Path | None, federation: Path | None) -> None:
+    """At a gateway: hand the MODEL of the server above on to its devices, by the federation.toml in FOLDER."""
+    from goldfc.message.wire import read_message
+    from goldfc.server.deliver import letters_to, write_model
+    from goldfc.site.send import open_model
+
+    own, key = own_agreement(folder), read_key(key_file)
+    above = agreement_for(model_file, federation) or own
+    model = open_model(read_message(model_file), model_file.name, above, region or model_file.stem, key)
+    letters = letters_to(own.names, model, own, key if own.sealed else None)
+    write_model(folder, model, letters, sealed=own.sealed)
+    where = folder / "sealed" / "NAME.model" if own.sealed else folder / "global.model"
+    say(f"Hand {where} to {'the device of that name' if own.sealed else 'every device'}.")
+    say(f"Its fingerprint, which every label has: {model.fingerprint}.")
+
+
+def own_agreement(folder: Path) -> "Agreement":
+    """What a gateway agreed on with its devices: in the folder of their messages, or the one above that."""
+    from goldfc.agreement import FILE, read_agreement
+
+    beside = folder / FILE
+    return read_agreement(beside if beside.exists() else folder.resolve().parent / FILE)
+
+
+@main.command()
 @click.argument("model_file", metavar="MODEL", type=A_FILE)
 @click.argument("summaries", type=A_FILE, nargs=-1)
 @click.option("-o", "--out", type=A_FILE, default=Path("report.html"), show_default=True)
@@ -291,10 +359,7 @@ def show_result(result: "Round", out: Path, names: "Names", sealed: Path | None 
     from goldfc.report.changes import NOTHING, change_sentences
 
     model = result.model
-    for site, why in result.left_out.items():
-        say(f"Left out: {site}: {why}")
-    for sentence in result.odd:
-        say(f"Odd: {sentence}")
+    show_left_out(result.left_out, result.odd)
     if model.proposal is not None:
         best, *others = model.proposal.candidates
         say(f"How many clusters? {best.n_clusters}: {best.reason}.")
@@ -309,6 +374,14 @@ def show_result(result: "Round", out: Path, names: "Names", sealed: Path | None 
     for sentence in change_sentences(model):
         say(f"Changed: {sentence}" if sentence != NOTHING else sentence)
     say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")
+
+
+def show_left_out(left_out: Mapping[str, str], odd: Sequence[str]) -> None:
+    """Whose summary was not used, and what is odd in the others."""
+    for site, why in left_out.items():
+        say(f"Left out: {site}: {why}")
+    for sentence in odd:
+        say(f"Odd: {sentence}")
 
 
 @contextmanager

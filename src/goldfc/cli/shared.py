@@ -72,6 +72,7 @@ HINTS = {
     "no-usable-column": "if another line is the header, `goldfc check --header LINE` says so",
     "sealed-needs-key": "name it with --key",
     "plan-hopeless": "say --accept-risk if you want to spend it all the same",
+    "reservoir-differs": "`goldfc forget` does that",
     "round-has-model": "say --replace if that is intended",
     "secret-gone": "`goldfc forget` does that",
     "server-key-missing": "name it with --key",

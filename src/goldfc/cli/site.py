@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from goldfc.message.envelope import PrivateKey
     from goldfc.site.audit import Audit
     from goldfc.site.ledger import Ledger
+    from goldfc.site.parts import Parts
     from goldfc.site.policy import Policy
     from goldfc.site.private.send import Budget, Request
+    from goldfc.site.send import Draft
     from goldfc.site.table.form import Form
     from goldfc.site.table.table import Table
 
@@ -88,9 +90,10 @@ def check(data: Path, federation: Path | None, id_column: str | None, asked: "Fo
 
 @main.command()
 @click.argument("data", type=A_FILE)
-@click.option("-o", "--out", type=A_FILE, required=True, help="The message, such as site-a.summary.")
+@click.option("-o", "--out", type=A_FILE, help="The message, such as site-a.summary; with --add not every time.")
 @FEDERATION_OPTION
 @click.option("--site", help=SITE_NAME)
+@click.option("--add", is_flag=True, help="DATA are new rows: add them to those that were added before.")
 @ID_OPTION
 @click.option("--columns", help="Without a federation file: names of columns to use, separated by commas.")
 @click.option("--privacy", type=click.Choice(["suppressed", "plain"]), help="Without a federation file only.")
@@ -100,9 +103,10 @@ def check(data: Path, federation: Path | None, id_column: str | None, asked: "Fo
 @form_options
 def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     data: Path,
-    out: Path,
+    out: Path | None,
     federation: Path | None,
     site: str | None,
+    add: bool,
     id_column: str | None,
     columns: str | None,
     privacy: str | None,
@@ -111,38 +115,46 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     accept_risk: bool,
     asked: "Form",
 ) -> None:
-    """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows."""
-    from goldfc.report.describe import describe
+    """Make the one message that leaves this site: many small clusters of the rows in DATA, and no rows.
+
+    With --add, of these rows and of all that were added before; without -o, they are added, and no message is made.
+    """
+    from goldfc.site.ledger import Ledger
+    from goldfc.site.parts import Parts
     from goldfc.site.policy import read_policy
     from goldfc.site.private.send import Request
     from goldfc.site.send import draft_summary, sealed_for_server, send
 
-    agreement = agreement_for(data, federation)
-    check_out(out, is_message, [data, federation, key_file])
+    called, agreement, key = named_by(site, out, add=add), agreement_for(data, federation), read_key(key_file)
+    if out is not None:
+        check_out(out, is_message, [data, federation, key_file])
     if agreement is None:
         agreement = agreement_without_file(data, columns, privacy, id_column, asked)
     elif columns or privacy:
         raise click.UsageError("Columns and privacy are agreed on in the federation file; change them there.")
-    name = checked_site(site or out.stem, agreement)
-    key = read_key(key_file)
-    sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
+    name = checked_site(called, agreement)
+    if out is not None:
+        sealed_for_server(b"", name, agreement, key)  # a wrong key is told before any work
     policy = read_policy(data)
     say(policy_line(data, policy))
     if request := Request.of(name, agreement, policy):
-        summarize_privately(request, data, out, key, policy, dry_run=dry_run, accept_risk=accept_risk, asked=asked)
+        summarize_privately(
+            request, data, out, key, policy, add=add, dry_run=dry_run, accept_risk=accept_risk, asked=asked
+        )
         return
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
     person, form = policy.person_column(agreement), form_for(data, asked)
-    with opened_table(data, agreement.columns, form, id_column=id_column, drop=drop, person_column=person) as table:
-        for note in table.notes:
+    parts = Parts(name, agreement, policy.tightened(agreement).level, Ledger.of(data, policy)) if add else None
+    with opened_table(data, agreement.columns, form, id_column=id_column, drop=drop, person_column=person) as own:
+        for note in own.notes:
             say(note)
         keep_form(data, asked)
+        table = with_earlier(own, parts, dry_run=dry_run)
+        if out is None:
+            return
         with working("learning"):
             draft = draft_summary(table, name, agreement, data, policy)
-        for note in draft.notes:
-            say(note)
-        show_lines(list(describe(draft.summary.to_message())), title="What would leave")
-        show_audit(draft.audit)
+        show_draft(draft)
         if dry_run:
             say("Nothing is written (--dry-run).")
             return
@@ -151,32 +163,76 @@ def summarize(  # noqa: PLR0913, PLR0917 (one argument per option)
     say(f"{draft.ledger.folder} is private and stays at this site: the next message is compared with this one.")
 
 
+def show_draft(draft: "Draft") -> None:
+    """What would leave, and what it would give away."""
+    from goldfc.report.describe import describe
+
+    for note in draft.notes:
+        say(note)
+    show_lines(list(describe(draft.summary.to_message())), title="What would leave")
+    show_audit(draft.audit)
+
+
+def named_by(site: str | None, out: Path | None, *, add: bool) -> str:
+    """The site's name: as it was said, or that of the output file."""
+    if out is None and not add:
+        raise click.UsageError("Missing option '-o': name the message, such as north.summary.")
+    if site is None and out is None:
+        raise click.UsageError("Missing option '--site': name the site, or the message with -o.")
+    return site or (out.stem if out else "")
+
+
+def with_earlier(table: "Table", parts: "Parts | None", *, dry_run: bool) -> "Table":
+    """The rows of a table and of all that were added before; these are kept now, too. None: the table alone."""
+    from goldfc.site.oddities import odd_values
+
+    if parts is None:
+        return table
+    for note in odd_values(table):
+        say(note)
+    grown, known = parts.tried(table) if dry_run else parts.add(table)
+    if known:
+        say("This part was added before; it counts once.")
+    kept = f", of which {len(grown.rows):,} are kept" if grown.is_sample else ""
+    count = f"{len(grown.parts):,} parts" if len(grown.parts) > 1 else "1 part"
+    say(f"{parts.site}: {count} with {grown.total:,} rows so far{kept}.")
+    return grown.table()
+
+
 def summarize_privately(  # noqa: PLR0913 (as the command)
     request: "Request",
     data: Path,
-    out: Path,
+    out: Path | None,
     key: "PrivateKey | None",
     policy: "Policy",
     *,
+    add: bool,
     dry_run: bool,
     accept_risk: bool,
     asked: "Form",
 ) -> None:
     """The message of the level `private`: what it costs and what to expect is said before anything is spent."""
     from goldfc.site.ledger import Ledger
+    from goldfc.site.parts import Parts
     from goldfc.site.private.send import Budget, send_privately, stored
 
     ledger, agreement = Ledger.of(data, policy), request.agreement
-    if stored(request, ledger):
+    if out is None:
+        say("The rows are added, and nothing is spent.")
+    elif stored(request, ledger):
         say("This was asked for before: the same message is sent again, and costs nothing. It does not know new rows.")
     else:
         Budget.of(ledger, policy).check(request)
     form, person = form_for(data, asked), policy.person_column(agreement)
     settings = {"id_column": agreement.id_column, "person_column": person, "drop": True, "refuse": "columns"}
-    with opened_table(data, agreement.columns, form, guess=False, **settings) as table:
-        for note in table.notes:
+    parts = Parts(request.site, agreement, request.level, ledger) if add else None
+    with opened_table(data, agreement.columns, form, guess=False, **settings) as own:
+        for note in own.notes:
             say(note)
         keep_form(data, asked)
+        table = with_earlier(own, parts, dry_run=dry_run)
+        if out is None:
+            return
         show_lines(private_lines(request, Budget.of(ledger, policy)), title="What would leave")
         if not stored(request, ledger):
             confirm_hope(request, table.rows.shape[0], accept_risk=accept_risk or dry_run)
@@ -362,26 +418,30 @@ def forget(data: Path, before: datetime | None, sha: str | None, yes: bool) -> N
     """Remove what this site keeps of earlier messages of DATA and of all that shares its ledger.
 
     Later messages are no longer compared with them, so forget only what was never handed over, or is too old to matter.
+    Rows that were added in parts are removed as well, unless a day or a message is named.
     """
     from goldfc.errors import BadSettings
     from goldfc.site.ledger import Ledger
+    from goldfc.site.parts import forget_parts, reservoirs
     from goldfc.site.policy import read_policy
 
     policy = read_policy(data)
     ledger = Ledger.of(data, policy)
-    found = chosen_messages(ledger, before, sha)
-    if not found:
+    found, everything = chosen_messages(ledger, before, sha), before is None and sha is None
+    kept = everything and bool(reservoirs(ledger))
+    if not (found or kept):
         say(f"Nothing of that kind is kept in {ledger.folder}.")
         return
+    what = f"{len(found)} messages" + (" and all rows that were added in parts" if kept else "")
     if not yes and not console.is_terminal:
-        raise BadSettings(
-            f"{len(found)} messages would be forgotten; say --yes if that is intended.", "forget-unconfirmed"
-        )
-    if not yes and not click.confirm(f"Forget {len(found)} messages? No later one will be compared with them."):
+        raise BadSettings(f"{what} would be forgotten; say --yes if that is intended.", "forget-unconfirmed")
+    if not yes and not click.confirm(f"Forget {what}? No later message will be compared with what is forgotten."):
         return
     with ledger.locked():
         ledger.forget(found, policy)
-    say(f"{len(found)} messages are forgotten; a line in the ledger says that something was.")
+        if kept:
+            forget_parts(ledger, policy)
+    say(f"{what} are forgotten; a line in the ledger says that something was.")
 
 
 def chosen_messages(ledger: "Ledger", before: datetime | None, sha: str | None) -> list[str]:

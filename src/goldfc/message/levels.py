@@ -4,7 +4,7 @@ A level is one class here, with a line in `LEVELS`; what a site does for it has 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Self
 
@@ -152,6 +152,15 @@ def level_of(fact: Mapping[str, Any]) -> Level:
 def with_fewest(smallest: int) -> Level:
     """The level in which no micro-cluster has fewer rows than that."""
     return PLAIN if smallest == 1 else Suppressed(smallest=int(smallest))
+
+
+def weakest(levels: Sequence[Level]) -> Level:
+    """What all of these promise."""
+    private = [level for level in levels if isinstance(level, Private)]
+    if len(private) < len(levels):
+        return with_fewest(min(level.fewest for level in levels if not isinstance(level, Private)))
+    eps, delta = (max(getattr(level, name) for level in private) for name in ("eps", "delta"))
+    return Private(eps=eps, delta=delta, most_rows=min(level.most_rows for level in private))
 
 
 def a_level(fact: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Summary(Content):
     terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
     # Where there is noise in the micro-centroids: (numbers,) its variance, in the mean over rows, in units squared.
     error: FloatArray | None = array(1, default=None)
+    sites: int = fact(Count, default=1)  # so many it stands for: a gateway's for all of its devices
 
     KIND = "summary"
 

@@ -28,6 +28,8 @@ def describe_summary(summary: Summary) -> Iterator[Line]:
     """All that leaves a site."""
     count, features = summary.centroids.shape
     yield "what", f"the summary of site {summary.site!r}: all that leaves it"
+    if summary.sites > 1:
+        yield "it stands for", f"{summary.sites} sites, whose summaries a gateway merged"
     yield from describe_terms(summary.terms)
     noise = ", with noise" if isinstance(summary.level, Private) else ""
     yield "micro-clusters", f"{count}; of each the mean of its rows ({features} numbers){noise}"

@@ -1,6 +1,6 @@
 """The model on its way to the sites: as a file, and, where messages are sealed, in an envelope for each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from goldfc.agreement import Agreement, context_of
@@ -14,10 +14,17 @@ MODEL, SEALED = "global.model", "sealed"
 
 def letters_of(model: Model, agreement: Agreement, key: PrivateKey | None) -> dict[str, bytes]:
     """The model as every site gets it, listed ones that sent nothing as well; in envelopes, if there are keys."""
-    body, sites = encode(model.to_message()), sorted({*model.sites, *agreement.names})
+    return letters_to({*model.sites, *agreement.names}, model, agreement, key)
+
+
+def letters_to(sites: Collection[str], model: Model, agreement: Agreement, key: PrivateKey | None) -> dict[str, bytes]:
+    """The model as some sites get it."""
+    body = encode(model.to_message())
     if key is None:
-        return dict.fromkeys(sites, body)
-    return {site: seal(body, context_of(agreement, site, "site"), key, agreement.key_of(site)) for site in sites}
+        return dict.fromkeys(sorted(sites), body)
+    return {
+        site: seal(body, context_of(agreement, site, "site"), key, agreement.key_of(site)) for site in sorted(sites)
+    }
 
 
 def read_model(path: Path) -> Model:

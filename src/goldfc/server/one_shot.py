@@ -175,13 +175,16 @@ def merge_many(micro: MicroClusters, at_most: int, rng: np.random.Generator) -> 
 
 
 def shares_of(summaries: Sequence[Summary], cap: float | None) -> list[float]:
-    """How much of its rows every site may count: all, or less if it has far more of them than the others say."""
-    told = [summary.rows for summary in summaries if summary.rows is not None]
+    """How much of its rows every site may count: all, or less if it has far more of them than the others say.
+
+    A gateway counts as all the sites that it stands for.
+    """
+    told = [summary.rows / summary.sites for summary in summaries if summary.rows is not None]
     if cap is None or not told:
         return [1.0] * len(summaries)
     # Of an even number the lower one of the middle two: otherwise, of two sites the larger would set its own limit.
     most = cap * sorted(told)[(len(told) - 1) // 2]
-    return [1.0 if summary.rows is None else min(1.0, most / summary.rows) for summary in summaries]
+    return [1.0 if one.rows is None else min(1.0, most * one.sites / one.rows) for one in summaries]
 
 
 def freshness(summaries: Sequence[Summary], half_life: float | None) -> list[float]:

@@ -81,8 +81,10 @@ class Site(AnsweringSite):
         withhold: Collection[Part] = (),
         terms: Terms = UNNAMED,
         randomness: Source = secrets.token_bytes,
+        stands_for: int | None = None,
     ) -> None:
         super().__init__(name)
+        self._stands_for = stands_for
         self._randomness = randomness
         self._rows = rows
         self._withhold = withhold
@@ -90,8 +92,15 @@ class Site(AnsweringSite):
 
     def _summarize(self, task: Message) -> tuple[Summary, RowLabels]:
         wanted = Task.from_message(task)
-        own = self._rows, self.name, wanted
-        return summarize(*own, withhold=self._withhold, terms=self._terms, randomness=self._randomness)
+        return summarize(
+            self._rows,
+            self.name,
+            wanted,
+            withhold=self._withhold,
+            terms=self._terms,
+            randomness=self._randomness,
+            stands_for=self._stands_for,
+        )
 
     def _label(self, model: Model) -> tuple[IntArray, FloatArray]:
         return label(self._rows, model)

@@ -27,7 +27,7 @@ from goldfc.site.policy import Policy, read_policy
 from goldfc.site.privacy import Rules
 from goldfc.site.rows import checked
 from goldfc.site.seals import remember
-from goldfc.site.summarize import tell, with_membership
+from goldfc.site.summarize import as_many, tell, with_membership
 from goldfc.site.table.table import Table
 
 # What the ledger calls a message that left.
@@ -72,6 +72,7 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
         told = tell(rows, site, task, Rules(agreement.terms, agreement.withhold, policy.steps), limits)
         if told.membership is None:
             told = with_membership(told)
+    told = as_many(told, table.stands_for)
     message = told.summary.to_message()
     agreement.read_summary(message)  # what the server would refuse is told here
     # An identical message tells nothing new, however often it leaves.

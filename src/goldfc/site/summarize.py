@@ -12,8 +12,8 @@ from goldfc.learning.finding import Found, find_micro_clusters, measured
 from goldfc.learning.k_means import nearest
 from goldfc.learning.rows import RowSource
 from goldfc.message.columns import UNNAMED, Terms, ranges_of
-from goldfc.message.levels import Level, Plain, Private, Suppressed
-from goldfc.message.summary import Summary
+from goldfc.message.levels import MULTIPLE, Level, Plain, Private, Suppressed
+from goldfc.message.summary import LARGEST_MASS, Summary
 from goldfc.message.task import Part, Task
 from goldfc.site.audit import TELLS_MEMBERS, USUAL, Limits, membership_of
 from goldfc.site.learn import Shape, unit_of
@@ -53,6 +53,7 @@ def summarize(  # noqa: PLR0913 (what it is of, what is asked, and what a site a
     people: IntArray | None = None,
     steps: Mapping[str, float] | None = None,
     randomness: Source = secrets.token_bytes,
+    stands_for: int | None = None,
 ) -> tuple[Summary, RowLabels]:
     """Find the micro-clusters of a site's rows; a few facts of each may leave, which row is in which stays.
 
@@ -60,12 +61,13 @@ def summarize(  # noqa: PLR0913 (what it is of, what is asked, and what a site a
     level `private` every message has noise of its own, and costs. A site may
     `withhold` mass or shape, whatever the task asks for. `people` says whose every row is (by default, somebody else's
     each), and `steps` how coarse columns must be told at least, at the level `suppressed`. `randomness` gives the bytes
-    that noise is made of: the operating system's, unless in a simulation, which then protects nobody.
+    that noise is made of: the operating system's, unless in a simulation, which then protects nobody. Rows that are a
+    sample say how many they are one of (`stands_for`).
 
     Note: at the level `plain`, a micro-cluster with a single member has that row as its centroid.
     """
     told = tell(checked(rows, site, people), site, task, Rules(terms, withhold, steps or {}, randomness))
-    return told.summary, told.found.labels
+    return as_many(told, stands_for).summary, told.found.labels
 
 
 def tell(rows: Rows, site: str, task: Task, rules: Rules = NO_RULES, limits: Limits = USUAL) -> Told:
@@ -111,6 +113,21 @@ TELLERS: dict[type[Level], Callable[[Rows, str, Task, Rules, Limits], Told]] = {
     Suppressed: tell_suppressed,
     Private: tell_noise,
 }
+
+
+def as_many(told: Told, rows: int | None) -> Told:
+    """The same of so many rows, of which these are a sample; None: of these. Counts stay as coarse as they are."""
+    if rows is None:
+        return told
+    summary, smallest = told.summary, told.allowed.task.smallest
+    times = min(rows, LARGEST_MASS) / told.rows.shape[0]
+    step = 1 if smallest == 1 else MULTIPLE
+    mass = None if summary.mass is None else (np.rint(times * summary.mass / step) * step).astype(np.int64)
+    moments = summary.moments
+    if moments is not None:
+        count = float(np.rint(times * moments.count / step) * step if mass is None else mass.sum())
+        moments = replace(moments.weighing(count / moments.count), count=count)
+    return replace(told, summary=replace(summary, mass=mass, moments=moments))
 
 
 def find_at_most(rows: Rows, task: Task, rules: Rules, count: int) -> Found:

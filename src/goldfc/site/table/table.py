@@ -69,6 +69,7 @@ class Table:
     reasons: tuple[str, ...] = ()  # by their numbers, from 1 on
     left_out_rows: int = 0
     columns: tuple[Column, ...] = ()  # of the agreed ones, those that the file has
+    stands_for: int | None = None  # so many rows, if it is a sample of them
 
     @property
     def people(self) -> IntArray | None:

@@ -1,0 +1,1 @@
+"""Fleets of devices behind gateways, and hostile ones among them."""
