@@ -24,7 +24,7 @@ PAGE = """# The price of differential privacy
 Made by `{command}`.
 
 Eight Non-ICD sites each; ARI, means over the draws that stand behind the name (of federations, noise and fusion; the
-paper's splits are always the same rows); rivals and eps 4 and 8, and 50,000 rows at an eps above .5, have {all_draws}.
+paper's splits are always the same rows); rivals and eps 4 and 8, and 50,000 rows above eps .5, have {all_draws} draw.
 *Share*: of the ARI that the same draws have without protection, if that is {no_result:g} at least. Every row of a site
 is hidden by eps as told and delta 1e-5, in its one message. Ranges reach a tenth beyond the rows; the number of
 clusters is given.
