@@ -7,7 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from goldfc.cli import main
-from sentences import has_sentence
+from goldfc.errors import BadMessage
+from goldfc.server.deliver import read_model
+from goldfc.transport.flower.job import Job
+from sentences import has_sentence, refused
 from sites import NAMES, agreement, bodies, write_agreement
 
 
@@ -89,3 +92,14 @@ def test_the_next_round_in_a_folder_begins_by_its_number(here: Path) -> None:
     code, output = run("collect", "f", "--close", "--without", "east")
     assert code == 2
     assert has_sentence(output, "round-has-model")
+
+
+def test_a_live_round_is_made_after_the_model_that_it_is_given(here: Path) -> None:
+    fuse(3, sorted(here.glob("3/*.summary")), "first.model")
+    job = Job(federation="federation.toml", out="out", expect=3, after="first.model")
+    before = job.before(agreement(round=4))
+    assert before is not None
+    assert before.digest == read_model(here / "first.model").digest
+    with refused(BadMessage, "model-before-later"):
+        job.before(agreement(round=2))
+    assert Job(federation="federation.toml", out="out", expect=3).before(agreement(round=4)) is None

@@ -11,8 +11,7 @@ from goldfc import Model, OneShot, OneShotClustering, Summary, fuse, label, summ
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
 from goldfc.message.columns import UNNAMED, Column, Terms
-from goldfc.message.descent import LARGEST_ID, MOST_ANCESTORS, Change, Descent
-from goldfc.message.model import Model as AnyModel
+from goldfc.message.descent import LARGEST_ID, MOST_ANCESTORS, Change, Descent, Move
 from goldfc.message.wire import decode, encode
 from goldfc.randomness import generator
 from goldfc.report.changes import change_sentences
@@ -209,7 +208,7 @@ def test_a_model_does_not_grow_with_the_number_of_rounds() -> None:
 # --- strangers' models
 
 
-def forged(**what: object) -> AnyModel:
+def forged(**what: object) -> Model:
     model = model_of(summaries(seed=1), FIRST)
     assert model.descent is not None
     return replace(model, descent=replace(model.descent, **what))  # type: ignore[arg-type]
@@ -227,6 +226,7 @@ def forged(**what: object) -> AnyModel:
         ({"joined": ("north",), "left": ("north",)}, "model-lineage"),
         ({"changes": (Change(what="emerged", now=(3,)), Change(what="split", before=(4,)))}, "model-lineage"),
         ({"changes": (Change(what="emerged", now=(7,)),)}, "model-lineage"),
+        ({"changes": (Change(what="moved", moves=(Move(feature=2, before=0.0, now=1.0),)),)}, "model-lineage"),
     ],
 )
 def test_a_forged_lineage_is_refused(what: dict[str, object], code: str) -> None:

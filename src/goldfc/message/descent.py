@@ -52,8 +52,7 @@ class Descent:
     left: tuple[str, ...]  # and sites that only the last one had
     changes: tuple[Change, ...]
 
-    @property
-    def fits_together(self) -> bool:
+    def fits(self, n_features: int) -> bool:
         """Whether there can be such a lineage."""
         known, told = len(self.ancestors), {one for change in self.changes for one in change.now}
         return (
@@ -61,6 +60,7 @@ class Descent:
             and not set(self.joined) & set(self.left)
             and told <= set(self.ids.tolist())
             and all(one < self.next_id for change in self.changes for one in change.before)
+            and all(move.feature < n_features for change in self.changes for move in change.moves)
         )
 
 

@@ -397,6 +397,6 @@ RULES = (
     Rule(
         "its lineage must be one that a model can have",
         "model-lineage",
-        lambda model: model.descent is None or model.descent.fits_together,
+        lambda model: model.descent is None or model.descent.fits(model.centroids.shape[1]),
     ),
 )

@@ -158,7 +158,8 @@ class Folder:
 
     def before(self) -> Model | None:
         """The model of the last round before this one that has one; refused if it is not what it seems."""
-        places = {int(path.parent.name): path for path in (self.path / ROUNDS).glob(f"*/{MODEL}")}
+        found = (self.path / ROUNDS).glob(f"*/{MODEL}")
+        places = {int(path.parent.name): path for path in found if path.parent.name.isdecimal()}
         numbers = sorted(number for number in places if number < self.agreement.round)[-2:]
         models = [read_model(places[number]) for number in numbers]
         for number, model in zip(numbers, models, strict=True):
