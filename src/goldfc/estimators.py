@@ -160,8 +160,22 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Cluster the rows of `X`; `groups` says which site holds each row (none: a single site holds all).
 
-        Sites are told apart by the text of their names. `y` is ignored. Tools that split rows (such as scikit-learn's
-        GridSearchCV) keep `groups` for themselves unless metadata routing is on: see `set_fit_request`.
+        Tools that split rows (such as scikit-learn's GridSearchCV) keep `groups` for themselves unless metadata routing
+        is on: see `set_fit_request`.
+
+        Parameters
+        ----------
+        X
+            A table, (rows, columns): an array or a data frame.
+        y
+            Ignored.
+        groups
+            The site of every row; sites are told apart by the text of their names.
+
+        Returns
+        -------
+        self
+            With the attributes above.
         """
         check_n_clusters(self.n_clusters)
         check_smallest(self.smallest)
@@ -318,7 +332,19 @@ class GOLD(_Federated):
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Cluster the rows of `X`; `groups` says which site holds each row (none: a single site holds all).
 
-        `y` is ignored.
+        Parameters
+        ----------
+        X
+            A table of numbers, (rows, features).
+        y
+            Ignored.
+        groups
+            The site of every row; sites are told apart by the text of their names.
+
+        Returns
+        -------
+        self
+            With the attributes above.
         """
         # Not every installation has a compiler, and nobody else should wait for it.
         from goldfc.learning.paper.competition import Learning  # noqa: PLC0415

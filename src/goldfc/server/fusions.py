@@ -55,7 +55,21 @@ def fusion_named(name: str, **settings: Any) -> Fusion:
 def fuse(summaries: Iterable[Summary], n_clusters: int | None, fusion: Fusion | str, rng: np.random.Generator) -> Model:
     """Global clusters from all sites' summaries; the order in which they arrived does not matter.
 
-    With `n_clusters` None the number is proposed from the evidence, which is then part of the model.
+    Parameters
+    ----------
+    summaries
+        What every site sent.
+    n_clusters
+        How many clusters; None: the number is proposed from the evidence, which is then part of the model.
+    fusion
+        `OneShot` with its settings, or the name of a fusion ("one-shot", "gold").
+    rng
+        All that is left to chance; the same generator gives the same model.
+
+    Returns
+    -------
+    Model
+        What every site gets back.
     """
     check_n_clusters(n_clusters)
     chosen = fusion_named(fusion) if isinstance(fusion, str) else fusion
