@@ -64,12 +64,14 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/equations.py --check
+	$(BIN)/python tools/dossier.py --check
 	$(BIN)/python tools/results.py --check
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python tools/equations.py
+	$(BIN)/python tools/dossier.py
 	$(BIN)/python tools/results.py
 
 # The data of the experiments, if they lie beside the checkout; empty is as good as not set.
