@@ -53,7 +53,7 @@ coverage: $(READY)
 	$(BIN)/python -m pytest --numprocesses=3 --cov --cov-report=term $(ONLY)
 
 docs: $(READY)
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going -c docs . build/site
+	$(BIN)/python -m sphinx --fresh-env --fail-on-warning --keep-going -c docs . build/site
 
 release-check: $(READY)
 	$(BIN)/python tools/release.py

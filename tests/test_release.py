@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 # In bytes, packed; there is a reason where something grows beyond it.
-MOST_BYTES = {"goldfc": 400_000, "goldfc_bench": 400_000}
+MOST_BYTES = {"goldfc": 600_000, "goldfc_bench": 400_000}
 
 
 def test_the_version_is_the_same_everywhere() -> None:
