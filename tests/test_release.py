@@ -33,7 +33,7 @@ def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed() -> Non
         *project["optional-dependencies"]["excel"],
         *project["optional-dependencies"]["paper"],
     ]
-    allowed = dict(re.match(r"([\w-]+)>=([\d.]+)", line).groups() for line in wanted)  # type: ignore[union-attr]
+    allowed = {name: least for line in wanted for name, least in re.findall(r"^([\w-]+)>=([\d.]+)", line)}
     lines = (ROOT / "minimum.txt").read_text(encoding="utf-8").splitlines()[1:]
     tested = {name.lower(): version for name, version in (line.split("==") for line in lines)}
     assert set(tested) == set(allowed)
