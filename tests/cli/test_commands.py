@@ -48,6 +48,10 @@ def summarize_all() -> None:
         assert code == 0, output
 
 
+def model_in(path: Path) -> Model:
+    return Model.from_message(decode(path.read_bytes()))
+
+
 def test_three_tables_become_three_label_files_in_eight_commands(here: Path) -> None:
     assert run("init", "a/a.csv", "--name", "wards", "--id-column", "id")[0] == 0
     summarize_all()
@@ -119,6 +123,7 @@ def test_inspect_says_in_words_and_in_json_what_is_inside(here: Path) -> None:
         "a model: what every site gets back",
         "their kind clusters that are all stretched alike fit best",
         "it tells every site the clusters' means and sizes and their common covariance, the names of all sites",
+        f"fingerprint {model_in(here / 'global.model').fingerprint}, which every label by it has",
     ):
         assert words in told
     facts = json.loads(CliRunner().invoke(main, ["inspect", "global.model", "--json"]).output)
@@ -377,7 +382,7 @@ def test_labels_are_those_of_the_model_with_and_without_the_private_folder(here:
     (here / "federation.toml").write_text(text.replace("least_sites = 3", "least_sites = 2"), encoding="utf-8")
     for sent, model in (("abc", "global.model"), ("bc", "others.model")):
         run("fuse", *(f"{name}.summary" for name in sent), "-k", "3", "-o", model)
-        read = Model.from_message(decode((here / model).read_bytes()))
+        read = model_in(here / model)
         rows = np.genfromtxt(here / "a" / "a.csv", delimiter=",", skip_header=1, usecols=(1, 2))
         cluster, certainty = label(rows, read)
         told = [
@@ -403,7 +408,7 @@ def test_fewer_clusters_than_asked_for_are_told_in_a_sentence(here: Path) -> Non
     found = re.search(r"Only (\d+) clusters were found, and 60 were asked for: the sites' micro-clusters tell", output)
     assert found is not None
     assert f"global.model: {found[1]} clusters from" in output
-    assert len(Model.from_message(decode((here / "global.model").read_bytes())).centroids) == int(found[1])
+    assert len(model_in(here / "global.model").centroids) == int(found[1])
     code, output = run("report", "global.model", "a.summary", "b.summary", "c.summary")
     assert code == 0
     assert f"{found[1]} clusters can be told apart" in (here / "report.html").read_text(encoding="utf-8")

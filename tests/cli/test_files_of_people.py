@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from openpyxl import Workbook
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from goldfc import OneShot, fuse, summarize
 from goldfc.agreement import Agreement
@@ -74,6 +75,28 @@ def packed(path: Path) -> None:
     path.write_bytes(gzip.compress(path.with_name("plain.csv").read_bytes()))
 
 
+def packed_by_arrow(path: Path) -> None:
+    text(path.with_name("plain.csv"), PATIENTS)
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(path.with_name("plain.csv").read_bytes())
+
+
+def zipped(path: Path) -> None:
+    text(path.with_name("plain.csv"), PATIENTS)
+    with ZipFile(path, "w") as archive:
+        archive.write(path.with_name("plain.csv"), "patients.csv")
+
+
+def in_a_folder(path: Path) -> None:
+    path.mkdir()
+    text(path / "january.csv", PATIENTS[:20])
+    text(path / "march.tsv", PATIENTS[20:], separator="\t")
+
+
+def with_a_title(path: Path) -> None:
+    text(path, [[], list[object](HEADER), *PATIENTS], ["Patients of March"])
+
+
 def workbook(path: Path) -> None:
     book = Workbook()
     for row in [HEADER, *PATIENTS]:
@@ -82,9 +105,9 @@ def workbook(path: Path) -> None:
         book.save(file)
 
 
-def typed(path: Path) -> None:
-    """A database's dates are dates, and its codes are codes."""
-    parquet.write_table(pa.table({name: [row[n] for row in PATIENTS] for n, name in enumerate(HEADER)}), path)
+def typed() -> pa.Table:
+    """A database's numbers are numbers, and its codes are codes."""
+    return pa.table({name: [row[n] for row in PATIENTS] for n, name in enumerate(HEADER)})
 
 
 def with_commas(path: Path) -> None:
@@ -124,7 +147,24 @@ FORMS = {
     "a plain file": Form("data.csv", partial(text, rows=PATIENTS)),
     "a workbook": Form("data.xlsx", workbook),
     "a packed file": Form("data.csv.gz", packed),
-    "Parquet": Form("data.parquet", typed),
+    "a file packed by zstd": Form("data.csv.zst", packed_by_arrow),
+    "an archive": Form("data.zip", zipped),
+    "tabs": Form("data.tsv", partial(text, rows=PATIENTS, separator="\t")),
+    "a folder": Form("data", in_a_folder),
+    "lines before the header": Form(
+        "data.csv",
+        with_a_title,
+        "the file has 'Patients of March'. If the header is another line, or",
+        ("--header", "3"),
+    ),
+    "colons between values": Form(
+        "data.csv",
+        partial(text, rows=PATIENTS, separator=":"),
+        "the file has 'id:age:income:ldl:smoker:ward:sex'. If the header is another line, or another sign",
+        ("--separator", ":"),
+    ),
+    "Parquet": Form("data.parquet", lambda path: parquet.write_table(typed(), path)),
+    "Feather": Form("data.feather", lambda path: feather.write_feather(typed(), path)),
     "UTF-16": Form("data.txt", partial(text, rows=PATIENTS, separator="\t", encoding="utf-16")),
     "cp1252": Form("data.csv", partial(text, rows=PATIENTS, header=[*HEADER[:-1], "Sex "], encoding="cp1252")),
     "decimal commas and points between thousands": Form("data.csv", with_commas),
@@ -248,6 +288,15 @@ def test_one_odd_new_row_does_not_stop_the_labelling_of_a_file(tmp_path: Path, f
     line = (tmp_path / "labels.csv").read_text(encoding="utf-8").splitlines()[5]
     assert line.startswith("new,,,,'age' is not a number,")
     assert labels_in(tmp_path / "data.csv", federation, "--strict")[0] == 2
+
+
+def test_a_table_of_which_no_row_can_be_used_is_wrong(tmp_path: Path, federation: Path) -> None:
+    text(tmp_path / "data.csv", changed("age", lambda _: "-"))
+    words = (tmp_path / "data.csv", "--federation", federation / "federation.toml")
+    code, said = run("check", *words)
+    assert code == 2
+    assert "Wrong: No row has a value in every column." in said
+    assert run("summarize", *words, "-o", tmp_path / "a.summary")[0] == 2
 
 
 # --- wrong results without a word ---

@@ -1,5 +1,6 @@
 """How a site writes its tables: the same table in every form, and what was made of it is said."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from openpyxl import Workbook
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import Column
 from goldfc.site.table.form import AS_USUAL, Form, read_form
-from goldfc.site.table.numerals import PLAIN, NumberStyle, style_of, to_numbers
+from goldfc.site.table.numerals import PLAIN, NumberStyle, fault_of, style_of, to_numbers
 from goldfc.site.table.table import Table, as_table, open_table
 from sentences import refused
 from sites import rows_in
@@ -56,6 +57,16 @@ FORMS = {
     "aliases": (PLAINLY.replace("female", "w").replace("male", "m"), "[columns.sex.aliases]\nw = 'female'\nm = 'male'"),
     "letters": (PLAINLY.replace("yes", "Y").replace("no", "N"), ""),
     "an encoding that is said": (PLAINLY.replace("age", "größe"), 'encoding = "cp850"\n[rename]\n"größe" = "age"'),
+    "a header in another line": (f"Report of March,,,,\n,,,,\n{PLAINLY}", "header = 3"),
+    "another separator": (PLAINLY.replace(",", ":"), 'separator = ":"'),
+    "numbers for categories": (
+        PLAINLY.replace("female", "1").replace("male", "0"),
+        "[columns.sex.aliases]\n0 = 'male'\n1 = 'female'",
+    ),
+    "a minus sign as it is printed": (
+        PLAINLY.replace("40", "\u221210").replace("51.5", "1.5").replace("1060", "1010"),
+        "[columns.age]\noffset = 50",
+    ),
     "an offset": (
         PLAINLY.replace("40", "20").replace("51.5", "31.5").replace("1060", "1040"),
         "[columns.age]\noffset = 20",
@@ -109,6 +120,26 @@ def test_dates_count_as_days_or_years(tmp_path: Path, date: str, count: str, wan
     assert rows_in(opened(american, form, (birth,)))[0, 0] == 10.0
 
 
+def test_rows_without_any_value_are_left_out_whatever_was_agreed(tmp_path: Path) -> None:
+    data = text(tmp_path, f"{PLAINLY},,,,\n, ,NA,,\n")
+    filled = tuple(column.model_copy(update={"fill": 1}) for column in (AGE, LDL))
+    for columns in (COLUMNS, filled):
+        table = opened(data, columns=columns)
+        assert len(rows_in(table)) == 3
+        assert "2 rows without any value are left out." in table.notes
+        assert (table.reasons, np.asarray(table.left_out[0:5]).tolist()) == (("no value at all",), [0, 0, 0, 1, 1])
+    with refused(BadRows, "values-unusable", "row 4 below the header has no value"):
+        opened(text(tmp_path, f"{PLAINLY}w,,,,\n"))
+
+
+def test_whole_numbers_that_became_others_because_some_are_missing_are_categories_still() -> None:
+    rows = pa.record_batch({"sex": [1.0, None, 0.0], "smoker": [1.0, 0.0, 1.0]})
+    form = Form.model_validate({"columns": {"sex": {"aliases": {"1": "female", "0": "male"}}}})
+    table = as_table(rows, [SEX, SMOKER], form=form, drop=True)
+    assert rows_in(table).tolist() == [[1, 0, 1], [0, 1, 1]]
+    assert "Column 'sex': '1' is read as 'female': 1 value." in table.notes
+
+
 def test_a_sheet_of_several_is_chosen(tmp_path: Path) -> None:
     book = Workbook()
     book.active.append(["nothing"])
@@ -151,6 +182,8 @@ def test_what_was_done_is_counted(tmp_path: Path) -> None:
         ("decimals = ','", "settings-invalid"),
         ("decimal = ','\nthousands = ','", "form-marks-alike"),
         ("encoding = 'utf-9'", "form-encoding-unknown"),
+        ("header = 0", "settings-invalid"),
+        ("separator = '::'", "form-separator"),
         ("[columns.age]\nfactor = 0", "form-factor"),
         ("[columns.weight]\nfactor = 2", "form-column-unknown"),
         ("[columns.sex.aliases]\nw = 'woman'", "form-alias-unknown"),
@@ -165,7 +198,11 @@ def test_a_form_that_cannot_be_obeyed_is_refused(tmp_path: Path, form: str, code
 
 @pytest.mark.parametrize(
     ("form", "code"),
-    [('[rename]\nyears = "age"', "rename-unknown"), ('[rename]\nage = "ldl"\nldl = "ldl"', "rename-twice")],
+    [
+        ("header = 9", "no-header"),
+        ('[rename]\nyears = "age"', "rename-unknown"),
+        ('[rename]\nage = "ldl"\nldl = "ldl"', "rename-twice"),
+    ],
 )
 def test_a_form_that_does_not_fit_the_file_is_refused(tmp_path: Path, form: str, code: str) -> None:
     with refused(BadRows, code):
@@ -237,6 +274,23 @@ def test_numbers_in_every_style_are_the_same_numbers(numbers: list[float], marks
     texts = [f"{number:,.6f}".replace(",", "T").replace(".", decimal).replace("T", thousands) for number in numbers]
     wanted = [float(f"{number:.6f}") for number in numbers]
     np.testing.assert_array_equal(to_numbers(pa.array(texts), NumberStyle(decimal, thousands)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("70 %", "leave what stands beside '70' out of the cells"),
+        ("\u20ac 70.5", "leave what stands beside '70.5' out of the cells"),
+        ("27 kg/m2", "leave what stands beside '27' out of the cells"),
+        ("<0.3", "which is a limit; write the number that is to stand for it"),
+        ("5-10", "make the column boolean or a category"),
+        ("12:30", "make the column boolean or a category"),
+        (timedelta(1), "write numbers there"),
+        ([1.5], "write numbers there"),
+    ],
+)
+def test_what_is_no_number_has_a_remedy_of_its_own(value: object, remedy: str) -> None:
+    assert remedy in fault_of(value)
 
 
 def test_what_is_not_written_in_the_style_is_no_number() -> None:

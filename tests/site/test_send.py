@@ -63,6 +63,15 @@ def test_no_byte_of_a_row_or_a_path_is_in_the_message(tmp_path: Path) -> None:
         assert row.tobytes() not in message
 
 
+def test_the_audit_names_the_row_of_the_file_though_others_are_left_out(tmp_path: Path) -> None:
+    what, rows = agreement(missing="drop"), rows_of(0)
+    rows[[3, 8, 40], 0], rows[17, 1] = np.nan, 1e6
+    data = write_rows(tmp_path / "data.csv", rows)
+    draft = draft_summary(as_table(read_all(data), what.columns, drop=True), "east", what, data)
+    assert draft.audit.dominated == (("pressure", 1, 17),)
+    assert any("look at row 18" in warning.sentence for warning in draft.audit.warnings)
+
+
 def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
     what, messages = agreement(), set()
     for name in ("one", "two"):

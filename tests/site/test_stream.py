@@ -154,7 +154,7 @@ def test_what_is_odd_is_said_of_large_tables_too(tmp_path: Path) -> None:
     path = file_with(tmp_path, "\n".join(["nr,age,weight,name,case", *lines, lines[4]]))
     columns = [Column(name="age"), Column(name="weight"), Column(name="case")]
     table, streamed = both_ways(path, columns)
-    assert "1 rows are the same as an earlier one; all of them count." in streamed.notes
+    assert "1 row is the same as an earlier one; all of them count." in streamed.notes
     assert "'weight' is 1 in all rows" in " ".join(streamed.notes)
     # Within every block the values of `case` are all different: that is all that is looked at.
     assert set(streamed.notes) - set(table.notes) == {

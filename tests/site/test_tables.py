@@ -9,6 +9,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
 from openpyxl import Workbook
@@ -20,6 +21,7 @@ from goldfc.message.columns import Column
 from goldfc.message.wire import decode
 from goldfc.site.init import guess_columns
 from goldfc.site.table import readers
+from goldfc.site.table.form import Form
 from goldfc.site.table.readers import READERS, Block, Format, read_all
 from goldfc.site.table.table import Table, as_table, open_table
 from sites import agreement, rows_in, rows_of, write_agreement
@@ -166,7 +168,7 @@ def test_kinds_are_guessed_by_the_look_of_the_values(tmp_path: Path) -> None:
     ("value", "sentence"),
     [
         ("1,050", "which may mean 1.050 or 1050; say in site.toml which"),
-        ("6.1 mmol/l", "leave what stands behind '6.1' out of the cells"),
+        ("6.1 mmol/l", "leave what stands beside '6.1' out of the cells"),
         ("31.12.1980", "it holds dates"),
         ("0123", "it holds codes that begin with 0"),
         ("fell at home", "it holds text such as 'fell at home'; if these are categories, list them yourself"),
@@ -209,6 +211,15 @@ def in_zip(path: Path, *names: str) -> None:
             archive.writestr(name, AS_CSV)
 
 
+def locked(path: Path) -> None:
+    """An archive that says of its file that it has a password."""
+    in_zip(path, "a.csv")
+    content = bytearray(path.read_bytes())
+    for place in (6, content.rfind(b"PK\1\2") + 8):
+        content[place] |= 1
+    path.write_bytes(bytes(content))
+
+
 def workbook(path: Path, **sheets: list[list[Any]]) -> None:
     book = Workbook()
     book.remove(book.active)
@@ -222,6 +233,23 @@ def workbook(path: Path, **sheets: list[list[Any]]) -> None:
 
 def arrow_table() -> pa.Table:
     return pa.table({name: [row[place] for row in ROWS[1:]] for place, name in enumerate(ROWS[0])})
+
+
+ENDS = (b"\n", b"\r\n", b"\r", b"")
+
+
+def with_text_as(kind: pa.DataType) -> pa.Schema:
+    schema = arrow_table().schema
+    return pa.schema([field.with_type(kind) if field.type == pa.string() else field for field in schema])
+
+
+def with_age_as(kind: pa.DataType) -> pa.Table:
+    table = arrow_table()
+    return table.set_column(1, "age", table["age"].cast(kind))
+
+
+def in_runs(table: pa.Table, name: str) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, pc.run_end_encode(table[name]))
 
 
 def compressed(kind: str) -> Callable[[Path], object]:
@@ -259,6 +287,18 @@ FILES: dict[str, Callable[[Path], object]] = {
     "packed.zip": lambda path: in_zip(path, "data.csv", "__MACOSX/._data.csv"),
     "table.parquet": lambda path: parquet.write_table(arrow_table(), path),
     "table.feather": lambda path: feather.write_feather(arrow_table(), path),
+    "views.feather": lambda path: feather.write_feather(arrow_table().cast(with_text_as(pa.string_view())), path),
+    "bytes.parquet": lambda path: parquet.write_table(arrow_table().cast(with_text_as(pa.binary())), path),
+    "runs.arrow": lambda path: feather.write_feather(in_runs(arrow_table(), "age"), path),
+    "decimals.parquet": lambda path: parquet.write_table(with_age_as(pa.decimal128(10, 2)), path),
+    "parquet-under-another-name.csv": lambda path: parquet.write_table(arrow_table(), path),
+    "utf-16-without-a-mark.csv": written("utf-16-le"),
+    "utf-16-be-without-a-mark.csv": written("utf-16-be", ";"),
+    "says-its-separator.csv": lambda path: path.write_text(f"sep=;\n{AS_CSV.replace(',', ';')}", encoding="utf-8-sig"),
+    "more-separators.csv": lambda path: path.write_text(AS_CSV.replace("\n", ",,\n") + ",,", encoding="utf-8"),
+    "lines-of-all-kinds.csv": lambda path: path.write_bytes(
+        b"".join(line.encode() + end for line, end in zip(AS_CSV.split("\n"), ENDS, strict=True))
+    ),
     "book.xlsx": lambda path: workbook(path, data=[*ROWS, [None, None]], empty=[]),
 }
 
@@ -283,7 +323,11 @@ def test_whole_numbers_of_a_workbook_are_whole(tmp_path: Path) -> None:
     ("name", "write", "sentence"),
     [
         ("a.xlsx", lambda path: path.write_bytes(b"PK"), r"a.xlsx cannot be read as a workbook"),
-        ("a.xlsx", lambda path: workbook(path, one=[]), r"a.xlsx has 0 sheets with rows"),
+        (
+            "a.xlsx",
+            lambda path: workbook(path, one=[]),
+            r"a.xlsx is empty; it needs a header line with the names of the columns",
+        ),
         (
             "a.xlsx",
             lambda path: workbook(path, one=ROWS, two=ROWS),
@@ -293,7 +337,23 @@ def test_whole_numbers_of_a_workbook_are_whole(tmp_path: Path) -> None:
         ("a.zip", lambda path: in_zip(path, "a.csv", "b.csv"), r"a.zip holds 2 files; unpack it, and name the table"),
         ("a.zip", lambda path: path.write_bytes(b"PK\3\4"), r"a.zip cannot be unpacked"),
         ("a.gz", lambda path: path.write_bytes(gzip.compress(AS_CSV.encode())[:-12]), r"a.gz cannot be unpacked"),
-        ("a.sav", lambda path: path.write_bytes(b"$FL2@(#)\0\0\2"), r"a.sav holds no text; save the table as CSV"),
+        (
+            "a.sav",
+            lambda path: path.write_bytes(b"$FL2@(#)\0\0\2"),
+            r"a.sav holds no text; unpack it, if it is packed, or save the table as CSV",
+        ),
+        ("a.zip", locked, r"a.zip cannot be unpacked: File 'a.csv' is encrypted.*; unpack it by other means"),
+        ("a.parquet", written(), r"a.parquet cannot be read as Parquet: .*; write it again, or, if it is of another"),
+        (
+            "a.csv",
+            written(separator=":"),
+            r"There are no columns .* the file has 'id:age:smoker:größe'. If the header is another",
+        ),
+        (
+            "a.csv",
+            lambda path: path.write_text(f"Report\n\n{AS_CSV}", encoding="utf-8"),
+            r"the file has 'Report'. If the header is another line, or another sign stands between values, say so in",
+        ),
         ("a.feather", lambda path: path.write_bytes(b"ARROW1"), r"a.feather cannot be read as Arrow \(Feather\)"),
         ("folder", Path.mkdir, r"There is no table in the folder folder"),
     ],
@@ -304,6 +364,24 @@ def test_what_is_no_table_is_told_with_the_remedy(
     write(tmp_path / name)
     with pytest.raises(BadRows, match=sentence), open_table(tmp_path / name, [AGE, SMOKER, SIZE]):
         pass
+
+
+def test_a_column_without_a_name_is_called_by_its_place(tmp_path: Path) -> None:
+    workbook(tmp_path / "a.xlsx", data=[["id", "vitals", None], ["x", 40, 3], ["y", 50, 4]])
+    for path in (tmp_path / "a.xlsx", file_with(tmp_path, "id,vitals,\nx,40,3\ny,50,4\n")):
+        form = Form(rename={"vitals": "age", "column 3": "ldl"})
+        with open_table(path, [AGE, Column(name="ldl")], form=form, id_column="id") as table:
+            assert rows_in(table).tolist() == [[40, 3], [50, 4]]
+
+
+def test_numbers_of_a_workbook_are_numbers_however_texts_beside_them_are_written(tmp_path: Path) -> None:
+    workbook(tmp_path / "a.xlsx", data=[["age", "ldl"], ["40,5", 2.5], ["50,25", 1e300], ["60", None]])
+    with open_table(tmp_path / "a.xlsx", [AGE, Column(name="ldl", fill=0.0)], refuse="nothing") as table:
+        assert rows_in(table).tolist() == [[40.5, 2.5], [60, 0]]
+        assert list(table.faults.sentences()) == [
+            "Column 'ldl', row 2 below the header holds 1e+300, which is too large or endless; correct it, or leave "
+            "the row out"
+        ]
 
 
 def test_without_calamine_a_workbook_has_its_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,6 +399,8 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
     with open_table(data, [AGE, SMOKER, SIZE], id_column="id") as table:
         np.testing.assert_array_equal(rows_in(table), AS_NUMBERS * 2)
         assert "Values of 'id' are there more than once: labels will be hard to join." in table.notes
+        assert "In wards these are not read: 'federation.toml'; tables are known by their suffix." in table.notes
+    file_with(data, "kept by a spreadsheet", "~$a.xlsx")
     with open_table(data, [AGE]) as table:
         assert [number for numbers in table.ids() for number in numbers] == list("123456")
     file_with(data, AS_CSV.replace("60", "old"), "c.csv")

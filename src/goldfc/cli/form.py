@@ -17,6 +17,8 @@ OPTIONS = (
     click.option("--thousands", type=click.Choice([".", ",", " ", "'"]), help="What stands between thousands."),
     click.option("--encoding", help="Of text, such as latin-1.  [default: UTF-8, UTF-16 or cp1252, as it looks]"),
     click.option("--sheet", help="Of a workbook that has several."),
+    click.option("--header", type=click.IntRange(1), help="The line with the names of columns.  [default: the first]"),
+    click.option("--separator", help="Between values.  [default: comma, semicolon, tab or bar, as the header looks]"),
     click.option("--missing", multiple=True, help="Also means that there is no value, such as -9; may be repeated."),
     click.option("--rename", multiple=True, metavar="HERE=AGREED", help="A column that has another name here."),
     click.option("--factor", multiple=True, metavar="COLUMN=NUMBER", help="Numbers are multiplied by it (units)."),
@@ -31,7 +33,7 @@ def form_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_form(*values: Any, **options: Any) -> None:
-        names = ("decimal", "thousands", "encoding", "sheet", "missing")
+        names = ("decimal", "thousands", "encoding", "sheet", "header", "separator", "missing")
         plain = {name: value for name in names if (value := options.pop(name))}
         pairs = {name: options.pop(name) for name in ("rename", "factor", "offset", "dates", "alias")}
         command(*values, **options, asked=form_of(plain, pairs))

@@ -56,9 +56,11 @@ HINTS = {
     "digests-damaged": "`goldfc forget --message` does that",
     "key-malformed": "`goldfc keygen` makes one",
     "key-unreadable": "`goldfc keygen` makes one",
+    "line-of-other-length": "`goldfc check --header LINE` does that",
     "memory-unreadable": "name it with --federation",
-    "no-columns": "name some with --columns",
+    "no-columns": "name some with --columns, or say with --header or --separator how the table is written",
     "no-message": "`goldfc summarize` makes one from a table",
+    "no-usable-column": "if another line is the header, `goldfc check --header LINE` says so",
     "sealed-needs-key": "name it with --key",
     "plan-hopeless": "say --accept-risk if you want to spend it all the same",
     "round-has-model": "say --replace if that is intended",
@@ -68,7 +70,7 @@ HINTS = {
     "sheets-several": "`goldfc check --sheet NAME` does that",
     "unsigned-after-sealed": "name it with --federation, or say --unsigned if a model without a signature is intended",
     "unsigned-of-unknown": "name it with --federation, or say --unsigned if you know where the model is from",
-    "values-unusable": "options such as --rename, --factor, --alias or --missing say how a file is written",
+    "values-unusable": "options such as --rename, --factor, --alias, --missing or --header say how a file is written",
 }
 
 

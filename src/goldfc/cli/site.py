@@ -70,12 +70,12 @@ def check(data: Path, federation: Path | None, id_column: str | None, asked: "Fo
     drop, id_column = agreement.missing == "drop", id_column or agreement.id_column
     settings = {"drop": drop, "id_column": id_column, "person_column": read_policy(data).person_column(agreement)}
     with opened_table(data, agreement.columns, form_for(data, asked), refuse="nothing", **settings) as table:
-        wrong = list(table.faults.sentences())
+        usable, rows = table.rows.shape[0], table.rows.shape[0] + table.left_out_rows
+        wrong = list(table.faults.sentences()) or ["No row has a value in every column"] * (not usable)
         for sentence in wrong:
             say(f"Wrong: {sentence}.")
         for note in (*table.notes, *odd_values(table)):
             say(f"Note: {note}")
-        usable, rows = table.rows.shape[0], table.rows.shape[0] + table.left_out_rows
         say(f"{data.name}: {usable:,} of {rows:,} rows can be used, with {len(agreement.columns)} columns.")
     keep_form(data, asked)
     if wrong:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.message.columns import Column
-from goldfc.site.table.cells import NO, YES, bare, meant, numbers_in, shown_value
+from goldfc.site.table.cells import NO, YES, bare, meant, numbers_in, refuse_no_rows, shown_value
 from goldfc.site.table.form import AS_USUAL, FORM, ColumnForm, Form, look_of_header, name_and_unit, quoted, read_form
 from goldfc.site.table.notes import Numbering
 from goldfc.site.table.numerals import (
@@ -33,9 +33,12 @@ from goldfc.site.table.numerals import (
     fault_of,
     is_text,
     marked,
+    name_of_value,
     style_of,
+    to_number,
 )
 from goldfc.site.table.readers import blocks_in, column_names
+from goldfc.site.table.text import is_unnamed
 
 # Text with more different values than this is no category, but names or remarks.
 MOST_GUESSED_CATEGORIES = 20
@@ -43,6 +46,10 @@ MOST_GUESSED_CATEGORIES = 20
 MOST_COUNTED = 1_000
 # What a category may look like by itself: one word, without the signs of sentences.
 WORD = re.compile(r"[^\W\d][\w+/-]*|[<>]=?\d+|[A-Za-z]?\d+-\d+")
+# What is read as a number, however its marks are written.
+NUMERAL = re.compile(r"[-+]?[\d.,'\s]*\d[.,]?(e[-+]?\d+)?", re.IGNORECASE)
+# So many steps in one direction make a series; so many names are shown.
+LONG, MOST_SHOWN = 4, 5
 LEADING_ZERO = r"^\s*0\d+\s*$"
 # These mean that there is no value; "none" may well be one of several answers.
 GAPS = MISSING - {"none", "nil", "missing"}
@@ -108,7 +115,7 @@ class Look:
             self.texts = None
             return
         for one in values.value_counts().to_pylist():
-            self.texts[str(one["values"]).strip()] += one["counts"]
+            self.texts[name_of_value(one["values"])] += one["counts"]
         if len(self.texts) > MOST_COUNTED:
             self.texts = None
 
@@ -188,13 +195,16 @@ def guess_columns(
     Of each table all rows are looked at, or only the first blocks. How one is written says the form beside it, and
     what `form` says beyond.
     """
+    tables = list({table.resolve(): table for table in tables}.values())  # twice the same would count twice
     looks = look_at(tables, smallest, most_blocks, form)
+    refuse_row_as_header(looks)
     for name in (*wanted, *([id_column] if id_column else [])):
         if not any(name in {look.header, look.name} for look in looks):
             raise BadRows(
                 f"There is no column {name!r}; the file has {', '.join(repr(look.header) for look in looks)}.",
                 "columns-absent",
             )
+    refuse_no_rows(max(look.rows for look in looks))
     return guess_of(looks, wanted, id_column, len(tables))
 
 
@@ -218,6 +228,32 @@ def look_at(tables: Sequence[Path], smallest: int, most_blocks: int | None, aske
                 look = looks[look_of_header(name)]
                 look.add(block.rows.column(header), form.of(look.name), style)
     return list(looks.values())
+
+
+def refuse_row_as_header(looks: Sequence[Look]) -> None:
+    """Without a header the first row would give columns their names, and these go to all sites."""
+    if seems_to_be_a_row(looks):
+        shown = ", ".join(repr(look.name) for look in looks[:MOST_SHOWN])
+        raise BadRows(
+            f"The first line of {looks[0].tables[0]} looks like a row ({shown}); put the names of the columns there, "
+            f"or say in {FORM} which line has them (header = ...) or what they are (rename).",
+            "header-absent",
+        )
+
+
+def seems_to_be_a_row(looks: Sequence[Look]) -> bool:
+    """Whether the names over columns of numbers are numbers, but no series; or a text is called like a value of it."""
+    over_numbers = [look.name for look in looks if look.numbers and not is_gap(look.name) and not is_unnamed(look.name)]
+    if over_numbers:
+        return all(map(NUMERAL.fullmatch, over_numbers)) and not is_series([to_number(name) for name in over_numbers])
+    return any(look.name.casefold() in look.spellings for look in looks)
+
+
+def is_series(numbers: Sequence[float]) -> bool:
+    """Whether numbers count something, such as years or wavelengths: hardly ever do those of a row."""
+    steps = np.diff(numbers)
+    even = len(steps) > 0 and bool((steps == steps[0]).all()) and (len(steps) > 1 or abs(steps[0]) == 1.0)
+    return even or (len(steps) >= LONG and bool((steps > 0.0).all() or (steps < 0.0).all()))
 
 
 def agreed_names(headers: Sequence[str], form: Form) -> dict[str, str]:
@@ -258,6 +294,8 @@ def why_not(look: Look, n_tables: int, *, asked_for: bool) -> str | None:
     """Why a column cannot be learned from."""
     if not look.there:
         return "it has no values"
+    if not is_name(look.name):
+        return "no agreement can have a name like that: rename it"
     if 2 * len(look.tables) <= n_tables and not asked_for:
         return f"only {' and '.join(look.tables)} of {n_tables} tables has it; if others call it otherwise, rename it"
     if look.is_id and not asked_for:
@@ -265,6 +303,14 @@ def why_not(look: Look, n_tables: int, *, asked_for: bool) -> str | None:
     if answers_of(look) or (look.numbers == look.there and not look.zeros):
         return None
     return why_no_number(look) or why_no_category(look)
+
+
+def is_name(name: str) -> bool:
+    """Whether a column may be called so."""
+    try:
+        return bool(Column(name=name))
+    except ValueError:
+        return False
 
 
 def why_no_number(look: Look) -> str | None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from goldfc.agreement import FILE, Agreement, context_of
 from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.files import write_durably
@@ -61,9 +63,11 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     rows = checked(table.rows, site, table.people)
     looked = Looked(rows, agreement.terms.feature_names, table.persons)
     known, limits = ledger.digests(), policy.limits(task.smallest)
-    told = tell(rows, site, task, Rules(agreement.terms, agreement.withhold, policy.steps), limits)
-    if told.membership is None:
-        told = with_membership(told)
+    # Rows are gone through by two threads; those of the library for linear algebra would only be in their way.
+    with threadpool_limits(limits=1):
+        told = tell(rows, site, task, Rules(agreement.terms, agreement.withhold, policy.steps), limits)
+        if told.membership is None:
+            told = with_membership(told)
     message = told.summary.to_message()
     agreement.read_summary(message)  # what the server would refuse is told here
     # An identical message tells nothing new, however often it leaves.

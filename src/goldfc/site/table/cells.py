@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from goldfc.site.table.numerals import (
     is_missing,
     is_text,
     marked,
+    name_of_value,
     to_number,
     to_numbers,
 )
@@ -81,6 +82,7 @@ class Encoded:
     rows: FloatArray  # those without a fault
     left_out: NDArray[np.bool_]  # of all rows: which ones have one
     numbers: dict[str, FloatArray]  # the columns of numbers, all rows; not a number where there is none
+    blank: tuple[Fault, ...]  # where nothing stands at all
     gaps: tuple[Fault, ...]  # where values are missing
     faults: tuple[Fault, ...]  # where they cannot be used
     done: Counter[str]  # what was made of values, and of how many
@@ -175,17 +177,30 @@ def encoded(
     cells = [Cells.of(rows.column(column.name), column, form.of(column.name), style) for column in columns]
     features = np.empty((rows.num_rows, sum(column.features for column in columns)))
     first, faults, gaps, done = 0, list[Fault](), list[Fault](), Counter[str]()
+    blank = blank_rows(rows, cells)
     for own in cells:
         features[:, first : first + own.column.features] = own.features(faults)
         first += own.column.features
-        gaps += own.gaps()
+        gaps += own.gaps(blank)
         done += own.done
-    left_out = np.zeros(rows.num_rows, dtype=bool)
+    left_out = blank.copy()
     for fault in (*gaps, *faults):
         left_out[fault.rows] = True
     numbers = {own.column.name: own.found for own in cells if own.column.kind == "number"}
     kept = features[~left_out] if left_out.any() else features
-    return Encoded(kept, left_out, numbers, tuple(gaps), tuple(faults), done)
+    nothing = (Fault("", "no value at all", "holds nothing", np.flatnonzero(blank)),) if blank.any() else ()
+    return Encoded(kept, left_out, numbers, nothing, tuple(gaps), tuple(faults), done)
+
+
+def blank_rows(rows: pa.RecordBatch, cells: Sequence["Cells"]) -> NDArray[np.bool_]:
+    """Where nothing stands at all, as spreadsheets write it below a table; a single column just has no value there."""
+    blank: NDArray[np.bool_] = np.logical_and.reduce([own.absent for own in cells])
+    if rows.num_columns == 1 or not blank.any():
+        return np.zeros(rows.num_rows, dtype=bool)
+    others = set(rows.schema.names) - {own.column.name for own in cells}
+    return np.asarray(
+        np.logical_and.reduce([blank, *(by_value(is_missing, rows.column(name), bool) for name in others)])
+    )
 
 
 def refuse_no_rows(n_rows: int) -> None:
@@ -194,16 +209,24 @@ def refuse_no_rows(n_rows: int) -> None:
         raise BadRows("There are no rows, or none without missing values.", "no-rows")
 
 
-def absent_columns(there: Collection[str], absent: Sequence[str], person_column: str | None) -> Iterator[str]:
-    """What to say of columns that are not there."""
+def absent_columns(
+    there: Collection[str], absent: Sequence[str], person_column: str | None, *, mistaken: bool
+) -> Iterator[str]:
+    """What to say of columns that are not there; if none is, another line may be taken for the header."""
     has, rename = f"the file has {', '.join(map(repr, there))}", f"Rename what is meant ({FORM} can do that)"
+    if mistaken:
+        rename = (
+            f"If the header is another line, or another sign stands between values, say so in {FORM}; if not, rename "
+            "what is meant"
+        )
     if person_column in absent:
         yield (
             f"There is no column {person_column!r}, which is to say whose a row is; {has}. {rename}, or name another "
             "as `person` in policy.toml"
         )
     if others := [name for name in absent if name != person_column]:
-        yield f"There is no column {', '.join(map(repr, others))}; {has}. {rename}, or agree on other columns in {FILE}"
+        missing = f"There {'are no columns' if len(others) > 1 else 'is no column'} {', '.join(map(repr, others))}"
+        yield f"{missing}; {has}. {rename}, or agree on other columns in {FILE}"
 
 
 def check_roles(names: Collection[str], id_column: str | None, person_column: str | None) -> None:
@@ -254,15 +277,16 @@ class Cells:
         note_codes(values, absent, column, done)
         return cls(column, own, style, values, absent, found, done)
 
-    def gaps(self) -> list[Fault]:
-        """Where values are missing for which nothing was agreed to stand."""
-        if self.column.fill is not None or not self.absent.any():
+    def gaps(self, blank: NDArray[np.bool_]) -> list[Fault]:
+        """Where values are missing for which nothing was agreed to stand, though others are there."""
+        if self.column.fill is not None or not (self.absent & ~blank).any():
             return []
         said = (
             f"has no value; fill it in, or agree in {FILE} on what to do: "
             '`missing = "drop"` leaves such rows out, `fill = ...` in the column gives a value that stands for it'
         )
-        return [Fault(self.column.name, f"no value in {self.column.name!r}", said, np.flatnonzero(self.absent))]
+        missing = np.flatnonzero(self.absent & ~blank)
+        return [Fault(self.column.name, f"no value in {self.column.name!r}", said, missing)]
 
     def features(self, faults: list[Fault]) -> FloatArray:
         """As one or more features; what cannot be used becomes a fault."""
@@ -284,7 +308,13 @@ class Cells:
     def faults(self, found: FloatArray) -> Iterator[Fault]:
         """What cannot be used."""
         usable = np.abs(found) <= LARGEST_TOLD
-        bad = np.flatnonzero(~usable & (~self.absent | (self.column.fill is not None)))
+        if not usable.all():
+            yield from self.unusable(np.flatnonzero(~usable & (~self.absent | (self.column.fill is not None))))
+        if self.column.range is not None:
+            yield from self.outside(found, usable, *self.column.range)
+
+    def unusable(self, bad: IntArray) -> Iterator[Fault]:
+        """Values that are not what the column holds."""
         if len(bad) and self.column.kind == "number":
             yield from self.no_numbers(bad)
         elif len(bad):
@@ -292,14 +322,16 @@ class Cells:
             rest = ", ".join(map(shown_value, list(others)[1:MOST_VALUES]))
             said = self.said(bad[0], f"and elsewhere {rest}, {self.remedy}" if rest else self.remedy)
             yield Fault(self.column.name, f"{self.column.name!r} is {self.wanted}", said, bad)
-        low, high = self.column.limits
-        outside = np.flatnonzero(usable & ((found < low) | (found > high)))
-        if len(outside) and self.column.kind == "number":
+
+    def outside(self, found: FloatArray, usable: NDArray[np.bool_], low: float, high: float) -> Iterator[Fault]:
+        """Numbers that are not within the agreed range."""
+        beyond = np.flatnonzero(usable & ((found < low) | (found > high)))
+        if len(beyond):
             said = (
-                f"holds {found[outside[0]]:g}, outside of the agreed range from {low:g} to {high:g}; correct it, or "
+                f"holds {found[beyond[0]]:g}, outside of the agreed range from {low:g} to {high:g}; correct it, or "
                 f"agree on a wider range in {FILE}"
             )
-            yield Fault(self.column.name, f"{self.column.name!r} is outside of its range", said, outside)
+            yield Fault(self.column.name, f"{self.column.name!r} is outside of its range", said, beyond)
 
     def no_numbers(self, bad: IntArray) -> Iterator[Fault]:
         """Values that are no numbers, by what is wrong with them."""
@@ -392,7 +424,7 @@ def meanings(column: Column, own: ColumnForm) -> dict[str, str]:
 
 def meant(value: Any, meaning: Mapping[str, str]) -> str:
     """What a value is called by agreement, if it has another name here."""
-    text = str(value).strip()
+    text = name_of_value(value)
     return meaning.get(text, meaning.get(text.casefold(), text))
 
 
@@ -408,7 +440,7 @@ def note_meanings(
     values: pa.Array, absent: NDArray[np.bool_], column: Column, meaning: Mapping[str, str], done: Counter[str]
 ) -> None:
     """Count values that are called otherwise than agreed."""
-    called = {str(one).strip(): meant(one, meaning) for one in distinct(marked(values, ~absent))}
+    called = {name_of_value(one): meant(one, meaning) for one in distinct(marked(values, ~absent))}
     for name, agreed in called.items():
         if name != agreed and (column.kind == "boolean" or agreed in column.categories):
             same = by_value(partial(is_called, name=name), values, bool)
@@ -421,15 +453,13 @@ def note_codes(values: pa.Array, absent: NDArray[np.bool_], column: Column, done
         return
     for one in distinct(marked(values, absent)):
         if bare(one) not in USUAL_GAPS:
-            same = by_value(partial(is_called, name=str(one).strip()), values, bool)
-            done[f"Column {column.name!r}: {str(one).strip().removesuffix('.0')!r} is read as a missing value"] += int(
-                same.sum()
-            )
+            same = by_value(partial(is_called, name=name_of_value(one)), values, bool)
+            done[f"Column {column.name!r}: {name_of_value(one)!r} is read as a missing value"] += int(same.sum())
 
 
 def is_called(value: Any, name: str) -> bool:
     """Whether a value is written so."""
-    return str(value).strip() == name
+    return name_of_value(value) == name
 
 
 def bare(value: Any) -> str:
@@ -445,5 +475,5 @@ def yes_or_no(value: Any) -> float:
 
 def shown_value(value: Any) -> str:
     """A value in a sentence, not too long."""
-    text = repr(str(value) if isinstance(value, date) else value)
+    text = repr(str(value) if isinstance(value, (date, time, timedelta)) else value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -4,6 +4,8 @@ decimal = ","                # the decimal mark; by the look of the numbers if n
 thousands = "."              # what stands between thousands
 encoding = "cp1252"          # of text; UTF-8 and UTF-16 are recognised
 sheet = "2026"               # of a workbook that has several
+header = 3                   # the line with the names of columns, if it is not the first
+separator = ":"              # between values; commas, semicolons, tabs and bars are recognised
 missing = ["-9", "unknown"]  # also mean that there is no value
 
 [rename]
@@ -62,6 +64,8 @@ class Form(Strict):
     thousands: Literal[".", ",", " ", "'"] | None = None
     encoding: str = ""
     sheet: str = ""
+    header: Annotated[int, Field(ge=1)] | None = None
+    separator: str = ""
     missing: Words = ()
     rename: dict[str, str] = Field(default_factory=dict)
     columns: dict[str, ColumnForm] = Field(default_factory=dict)
@@ -70,6 +74,8 @@ class Form(Strict):
     def _fits_together(self) -> Self:
         if self.thousands is not None and self.thousands == (self.decimal or "."):
             raise BadSettings("decimal and thousands must be two different marks", "form-marks-alike")
+        if not re.fullmatch(r"[ !#-~\t]?", self.separator):
+            raise BadSettings("a separator must be one plain sign, and no quotation mark", "form-separator")
         try:
             "".encode(self.encoding or "utf-8")
         except LookupError as error:

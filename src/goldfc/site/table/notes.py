@@ -9,10 +9,9 @@ import numpy as np
 from goldfc._types import FloatArray
 from goldfc.message.columns import Column
 from goldfc.site.table.cells import Encoded
+from goldfc.site.table.numerals import LARGEST_WHOLE
 
 LIKE_AN_ID = re.compile(r"(^|[^a-z])(id|nr|no|number|case|patient|fall)([^a-z]|$)")
-# Beyond this, numbers that are not whole look as if they were.
-LARGEST_WHOLE = 1e15
 
 
 class Numbering:
@@ -31,7 +30,8 @@ class Numbering:
             return
         few = numbers[np.abs(numbers) < LARGEST_WHOLE]
         self.whole = bool((few == np.trunc(few)).all())
-        steps = np.diff(np.concatenate([self.last, numbers]))
+        with np.errstate(invalid="ignore"):  # endless ones
+            steps = np.diff(np.concatenate([self.last, numbers]))
         self.last = numbers[-1:] if len(numbers) else self.last
         self.rising, self.falling = self.rising and bool((steps > 0).all()), self.falling and bool((steps < 0).all())
         if self.called_so and self.different and not (self.rising or self.falling):
@@ -49,7 +49,7 @@ class Seen:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
-        self.rows = self.left_out = self.gaps = 0
+        self.rows = self.left_out = self.blank = self.gaps = 0
         self.done = Counter[str]()
         features = sum(column.features for column in columns)
         self.low, self.high = np.full(features, np.inf), np.full(features, -np.inf)
@@ -60,6 +60,7 @@ class Seen:
         self.rows += len(own.rows)
         self.left_out += int(own.left_out.sum())
         self.gaps += len(np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(gap.rows for gap in own.gaps)])))
+        self.blank += sum(len(one.rows) for one in own.blank)
         self.done += own.done
         if len(own.rows):
             self.low = np.minimum(self.low, own.rows.min(axis=0))
@@ -75,6 +76,9 @@ class Seen:
             yield f"Not used, and not in the message: {', '.join(map(repr, unused))}."
         for what, count in self.done.items():
             yield f"{what}: {count:,} {'value' if count == 1 else 'values'}."
+        if self.blank:
+            what = "row without any value is" if self.blank == 1 else "rows without any value are"
+            yield f"{self.blank:,} {what} left out."
         if self.gaps and drop:
             what = "row with a missing value is" if self.gaps == 1 else "rows with missing values are"
             yield f"{self.gaps:,} {what} left out."
@@ -91,6 +95,6 @@ class Seen:
         if ids_twice:
             yield f"Values of {id_column!r} are there more than once: labels will be hard to join."
         if twins:
-            yield f"{twins} rows are the same as an earlier one; all of them count."
+            yield f"{twins:,} {'row is' if twins == 1 else 'rows are'} the same as an earlier one; all of them count."
         if len(features) == 1:
             yield "There is one column only: clusters will be stretches of it."

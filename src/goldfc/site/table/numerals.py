@@ -16,6 +16,8 @@ from goldfc._types import FloatArray
 from goldfc.agreement import FILE
 from goldfc.site.table.form import FORM, Form
 
+# Beyond this, numbers that are not whole look as if they were.
+LARGEST_WHOLE = 2.0**53
 # What stands everywhere where there is no value; and what people, statistics programs and spreadsheets write as well.
 USUAL_GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 MISSING = USUAL_GAPS | frozenset({"n.a.", "k.a.", "nd", "n.d.", "nil", "missing", "-", "--", "\u2013", "\u2014"})
@@ -24,6 +26,10 @@ MISSING |= {".", "..", "...", "#n/a", "#na", "#null!", "<na>", "(null)"}
 BLANKS = "[ \u00a0\u202f]"
 MARKS = {".": r"\.", ",": ",", " ": BLANKS, "'": "['\u2019]"}
 GROUPED = re.compile(rf"[-+]?[0-9]{{1,3}}(?P<mark>{BLANKS}|['\u2019])[0-9]{{3}}((?P=mark)[0-9]{{3}})*([.,][0-9]+)?")
+# What laboratories write where they measured less, or more, than they can tell.
+LIMITS = tuple("<>\u2264\u2265")
+# A number with a unit behind it, or with a sign of money, quotation or the like before it; no time, no part of a range.
+BESIDE = re.compile(r"[^\w\s+-]?\s*([-+]?\d+([.,]\d+)?)\s*([^\d\s.,:/-]\D*[23]?)?")
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
 
@@ -84,21 +90,33 @@ def style_of(texts: Iterable[str], form: Form) -> NumberStyle:
 def fault_of(value: Any, style: NumberStyle = PLAIN) -> str:
     """What is wrong with a value that should be a number, and what to do."""
     text = str(value).strip()
-    if not np.isnan(to_number(text)) and style == PLAIN:
+    if not np.isnan(to_number(value)) and (style == PLAIN or not isinstance(value, str)):
         return "which is too large or endless; correct it, or leave the row out"
     if isinstance(value, datetime.date) or DATE.match(text):
         return f'which is a date; say in {FORM} what it is to count as (dates = "years" or "days")'
+    return fault_of_text(text, style) if isinstance(value, str) else "which is not a number; write numbers there"
+
+
+def fault_of_text(text: str, style: NumberStyle) -> str:
+    """What is wrong with a text that should be a number."""
+    if text[:1] in LIMITS:
+        return f"which is a limit; write the number that is to stand for it, or say in {FORM} that it means no value"
     if EVIDENCE["unclear"].fullmatch(text):
         point, whole = text.replace(",", "."), text.replace(",", "")
         return f'which may mean {point} or {whole}; say in {FORM} which (decimal = "," or thousands = ",")'
     if not np.isnan(to_number(text.replace(",", "."))) or not np.isnan(to_number(text.replace(",", ""))):
         return f"which is written otherwise than the other numbers, with {style.words}; write all numbers alike"
-    if match := re.match(r"[-+]?\d+([.,]\d+)?(?=\s*[^\d\s.,])", text):
-        return f"which is not a number; leave what stands behind {match[0]!r} out of the cells (units go into {FILE})"
+    if match := BESIDE.fullmatch(text):
+        return f"which is not a number; leave what stands beside {match[1]!r} out of the cells (units go into {FILE})"
     return (
         f"which is not a number; make the column boolean or a category in {FILE}, leave it out, or say in {FORM} that "
         f"this means a missing value"
     )
+
+
+def as_whole(number: float) -> int | float:
+    """A whole number as such, as long as every one next to it is, too."""
+    return int(number) if number.is_integer() and abs(number) < LARGEST_WHOLE else number
 
 
 def to_number(value: Any) -> float:
@@ -119,14 +137,19 @@ def to_numbers(values: pa.Array, style: NumberStyle = PLAIN) -> FloatArray:
     if not is_text(values):
         numbers = as_floats(values) if has_numbers(values.type) else None
     elif style == PLAIN:
-        trimmed = pc.utf8_trim_whitespace(values)
+        trimmed = trimmed_texts(values)
         numbers = as_floats(trimmed)
         if numbers is None:
             gaps = pc.is_in(pc.utf8_lower(trimmed), pa.array(MISSING, values.type))
             numbers = as_floats(pc.if_else(gaps, pa.scalar(None, values.type), trimmed))
     else:
-        numbers = as_floats(style.texts(pc.utf8_trim_whitespace(values)))
+        numbers = as_floats(style.texts(trimmed_texts(values)))
     return by_value(to_number, values, float) if numbers is None else numbers
+
+
+def trimmed_texts(values: pa.Array) -> pa.Array:
+    """Texts without blanks at their ends, and with the minus sign that computers know."""
+    return pc.replace_substring(pc.utf8_trim_whitespace(values), "\u2212", "-")
 
 
 def has_numbers(kind: pa.DataType) -> bool:
@@ -157,6 +180,11 @@ def marked(values: pa.Array, which: NDArray[np.bool_]) -> pa.Array:
 
 
 # --- values of any kind ---
+
+
+def name_of_value(value: Any) -> str:
+    """What a value is called: a whole number without a decimal point, which it has only where some are missing."""
+    return str(as_whole(value) if isinstance(value, float) else value).strip()
 
 
 def by_value(of: Callable[[Any], Any], values: pa.Array, kind: type) -> NDArray[Any]:

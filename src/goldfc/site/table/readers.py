@@ -2,20 +2,26 @@
 
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from goldfc.errors import BadRows
 from goldfc.site.table.form import AS_USUAL, FORM, Form
-from goldfc.site.table.text import PACKED, open_text
+from goldfc.site.table.numerals import as_whole
+from goldfc.site.table.text import PACKED, names_in_header, open_text, refuse_empty
 
 # About so many bytes of text, or values of another file, make a block.
 BLOCK = 2**20
+# What files begin with that may be called otherwise.
+MAGIC = {b"PAR1": ".parquet", b"ARRO": ".arrow"}
+# Hidden files, and those that a spreadsheet keeps while a workbook is open.
+HIDDEN = (".", "~")
 # Packed text is so many times as long when it is unpacked.
 PACKED_BY = 10
 
@@ -42,9 +48,13 @@ class Block:
     rows: pa.RecordBatch
     done: int  # of the file
     total: int
-    note: str = ""  # what the user should know
+    notes: tuple[str, ...] = ()  # what the user should know
     first: int = 0  # so many rows of the table come before
     where: Where = HERE
+
+
+# A cell of a workbook, without blanks at its ends.
+Cell = str | int | float
 
 
 class Reader(Protocol):
@@ -104,8 +114,12 @@ def size_in_memory(path: Path, form: Form = AS_USUAL) -> int:
 
 
 def reader_of(path: Path, form: Form, numbers: Collection[str] = ()) -> Reader:
-    """What reads a file, by its suffix; text, if nobody knows it."""
-    return (FolderOfFiles if path.is_dir() else READERS.get(path.suffix.lower(), Text))(form, numbers)
+    """What reads a file, by what it begins with, or else its suffix; text, if nobody knows it."""
+    if path.is_dir():
+        return FolderOfFiles(form, numbers)
+    with path.open("rb") as file:
+        suffix = MAGIC.get(file.read(4), path.suffix.lower())
+    return READERS.get(suffix, Text)(form, numbers)
 
 
 @contextmanager
@@ -132,14 +146,14 @@ class Text(Format):
 
     def names(self, path: Path) -> list[str]:
         """What the header says."""
-        with open_text(path, self.form.encoding) as text:
+        with open_text(path, self.form) as text:
             return text.names
 
     def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
         """Cells as they are written, but for numbers."""
-        with open_text(path, self.form.encoding) as text:
+        with open_text(path, self.form) as text:
             for rows in text.batches(names, size, self.numbers):
-                yield Block(rows, text.done, text.total, text.note)
+                yield Block(rows, text.done, text.total, text.notes)
 
     def size_in_memory(self, path: Path) -> int:
         """As in the file, unpacked."""
@@ -176,7 +190,11 @@ class Parquet(Format):
             with parquet.ParquetFile(path, buffer_size=2**20, pre_buffer=False) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
-            raise BadRows(f"{path.name} cannot be read as Parquet: {error}.", "no-parquet") from error
+            raise BadRows(
+                f"{path.name} cannot be read as Parquet: {str(error).rstrip('.')}; write it again, or, if it is of "
+                "another kind, call it so (.csv, .xlsx).",
+                "no-parquet",
+            ) from error
 
 
 class Arrow(Format):
@@ -207,37 +225,78 @@ class Arrow(Format):
             with pa.memory_map(str(path)) as source, ipc.open_file(source) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
-            raise BadRows(f"{path.name} cannot be read as Arrow (Feather): {error}.", "no-arrow") from error
+            raise BadRows(
+                f"{path.name} cannot be read as Arrow (Feather): {str(error).rstrip('.')}; write it again as a file of "
+                "Arrow (Feather version 2), or as Parquet.",
+                "no-arrow",
+            ) from error
 
 
 def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The same without dictionaries."""
-    columns = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in rows.columns]
-    return pa.record_batch(columns, names=rows.schema.names)
+    """The same, with values of one column one after the other, and texts as text."""
+    return pa.record_batch([plainly(values) for values in rows.columns], names=rows.schema.names)
+
+
+def plainly(values: pa.Array) -> pa.Array:
+    """A column without dictionaries, runs, views and bytes; what is no text remains bytes."""
+    if pa.types.is_dictionary(values.type):
+        return plainly(values.dictionary_decode())
+    if pa.types.is_run_end_encoded(values.type):
+        return plainly(pc.run_end_decode(values))
+    if any(kind(values.type) for kind in AS_TEXT):
+        with suppress(pa.ArrowInvalid):
+            return values.cast(pa.large_string())
+    return values
+
+
+# Columns of these kinds hold texts, as some programs write them.
+AS_TEXT = (pa.types.is_string_view, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 
 
 class Workbook(Format):
     """The one sheet of a workbook that has rows: Excel or OpenDocument."""
 
     def names(self, path: Path) -> list[str]:
-        """The first row."""
-        return self.cells(path)[0]
+        """The first row, or the one that is said."""
+        return [name for name, _ in self.columns(path)]
 
     def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
-        """Cells as text, the way a CSV file has them."""
-        header, *rows = self.cells(path)
-        places, step = [header.index(name) for name in names], max(1, size // len(names))
-        for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            columns = [pa.array([row[place] for row in some], pa.string()) for place in places]
-            yield Block(pa.record_batch(columns, names=names), start + len(some), len(rows))
+        """Numbers as numbers, all else as text, the way a CSV file has it."""
+        columns, step = dict(self.columns(path)), max(1, size // len(names))
+        rows = pa.record_batch([column_of_cells(columns[name]) for name in names], names=names)
+        for start in range(0, rows.num_rows, step):
+            some = rows.slice(start, step)
+            yield Block(some, start + some.num_rows, rows.num_rows)
 
     def size_in_memory(self, path: Path) -> int:
         """As it is unpacked."""
         return PACKED_BY * path.stat().st_size
 
-    def cells(self, path: Path) -> list[list[str]]:
-        """All rows that are not empty, the header first, without columns that nobody named."""
+    def columns(self, path: Path) -> list[tuple[str, tuple[Cell, ...]]]:
+        """The columns by their names, without those that are empty, and without empty rows."""
+        sheet = self.rows(path)[(self.form.header or 1) - 1 :]
+        rows = [row for row in sheet if any(cell != "" for cell in row)]
+        if not rows:
+            refuse_empty(path, self.form)
+        columns = zip(names_in_header(list(map(str, rows[0]))), zip(*rows, strict=True), strict=True)
+        return [(name, cells[1:]) for name, cells in columns if any(cell != "" for cell in cells)]
+
+    def rows(self, path: Path) -> list[list[Cell]]:
+        """All of the one sheet that is meant; nothing if all sheets are empty."""
+        sheets = self.sheets(path)
+        meant = [name for name in sheets if self.form.sheet in {"", name}]
+        if sheets and len(meant) != 1:
+            wanted = f" called {self.form.sheet!r}" if self.form.sheet else ""
+            raise BadRows(
+                f"{path.name} has {len(meant)} sheets with rows{wanted} ({', '.join(map(repr, sheets))}); say which "
+                f"in {FORM} (sheet = ...), or save it as CSV (UTF-8).",
+                "sheets-several",
+            )
+        return [[cell_of(cell) for cell in row] for name in meant for row in sheets[name]]
+
+    @staticmethod
+    def sheets(path: Path) -> dict[str, Sequence[Sequence[object]]]:
+        """The sheets that have rows, by their names."""
         try:
             # Not everybody has it.
             from python_calamine import CalamineError, CalamineWorkbook  # noqa: PLC0415
@@ -248,28 +307,28 @@ class Workbook(Format):
             ) from error
         try:
             with CalamineWorkbook.from_path(path) as book:
-                sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+                every = [(name, book.get_sheet_by_name(name)) for name in book.sheet_names]
+                return {name: rows for name, sheet in every if (rows := sheet.to_python(skip_empty_area=False))}
         except (CalamineError, OSError) as error:
-            raise BadRows(f"{path.name} cannot be read as a workbook: {error}.", "no-workbook") from error
-        filled = [name for name, rows in sheets.items() if rows and self.form.sheet in {"", name}]
-        if len(filled) != 1:
-            there = ", ".join(repr(name) for name, rows in sheets.items() if rows)
-            wanted = f" called {self.form.sheet!r}" if self.form.sheet else ""
             raise BadRows(
-                f"{path.name} has {len(filled)} sheets with rows{wanted} ({there}); say which "
-                f"in {FORM} (sheet = ...), or save it as CSV (UTF-8).",
-                "sheets-several",
-            )
-        rows = [texts for row in sheets[filled[0]] if any(texts := [text_of_cell(cell) for cell in row])]
-        named = [place for place, name in enumerate(rows[0]) if name or any(row[place] for row in rows)]
-        return [[row[place] for place in named] for row in rows]
+                f"{path.name} cannot be read as a workbook: {error}; open it, and save it as .xlsx without a password, "
+                "or the sheet as CSV (UTF-8).",
+                "no-workbook",
+            ) from error
 
 
-def text_of_cell(cell: object) -> str:
-    """A cell of a workbook as it would be written."""
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)  # a workbook knows no whole numbers
+def cell_of(cell: object) -> Cell:
+    """A number, or what is written there."""
+    if isinstance(cell, float):
+        return as_whole(cell)  # a workbook knows no whole numbers
     return str(cell).strip()
+
+
+def column_of_cells(cells: Sequence[Cell]) -> pa.Array:
+    """Numbers, if there is nothing else."""
+    if any(isinstance(cell, str) and cell for cell in cells):
+        return pa.array(map(str, cells), pa.string())
+    return pa.array(None if cell == "" else cell for cell in cells)
 
 
 class FolderOfFiles(Format):
@@ -283,29 +342,37 @@ class FolderOfFiles(Format):
             if odd := set(names) ^ set(column_names(other, self.form)):
                 raise BadRows(
                     f"{path.name}: {first.name} and {other.name} do not have the same columns: only one has "
-                    f"{min(odd)!r}; leave tables of one kind in the folder.",
+                    f"{min(odd)!r}; call columns alike, or leave tables of one kind in the folder.",
                     "tables-differ",
                 )
         return names
 
     def blocks(self, path: Path, names: Sequence[str], size: int) -> Iterator[Block]:
         """One file after the other."""
-        files, done, total = self.files(path), 0, self.size_in_memory(path)
+        files, done, total, notes = self.files(path), 0, self.size_in_memory(path), tuple(self.notes(path))
         for file in files:
             share = size_in_memory(file, self.form)
             for block in blocks_in(file, names, size, self.form, self.numbers):
-                where = Where(block.first, file.name)
-                yield replace(block, done=done + share * block.done // max(1, block.total), total=total, where=where)
+                so_far, where = done + share * block.done // max(1, block.total), Where(block.first, file.name)
+                yield replace(block, done=so_far, total=total, notes=(*notes, *block.notes), where=where)
             done += share
 
     def size_in_memory(self, path: Path) -> int:
         """All of them."""
         return sum(size_in_memory(file, self.form) for file in self.files(path))
 
+    def notes(self, path: Path) -> Iterator[str]:
+        """What is there, but not read."""
+        shown = {one.name for one in path.iterdir() if one.name[0] not in HIDDEN}
+        if others := sorted(shown - {file.name for file in self.files(path)}):
+            told = ", ".join(map(repr, others))
+            yield f"In {path.name} these are not read: {told}; tables are known by their suffix."
+
     @staticmethod
     def files(path: Path) -> list[Path]:
         """Those that can be read."""
-        found = sorted(one for one in path.iterdir() if one.suffix.lower() in READERS and one.name[0] != ".")
+        there = (one for one in path.iterdir() if one.name[0] not in HIDDEN and one.is_file())
+        found = sorted(one for one in there if one.suffix.lower() in READERS)
         if not found:
             raise BadRows(f"There is no table in the folder {path.name}.", "folder-without-table")
         return found

@@ -123,7 +123,7 @@ class ReadingRules:
         check_roles([column.name for column in self.columns], self.id_column, self.person_column)
         found = called(there, self.needed, self.form)
         absent = [name for name in self.needed if name not in found]
-        faults.of_table += absent_columns(there, absent, self.person_column)
+        faults.of_table += absent_columns(there, absent, self.person_column, mistaken=not found)
         faults.of_table += unit_faults(self.columns, found, self.form)
         if not any(column.name in found for column in self.columns):
             faults.refuse()
@@ -244,8 +244,8 @@ class Gathered:
         self.keys.append(key_of_numbers(own.rows))
         self.seen.add(own)
         self.store.check_room(block, own.rows.nbytes)
-        self.store.append(own.rows, self.faults.marks((*own.gaps, *own.faults), len(own.left_out)))
-        self.said.append(block.note)
+        self.store.append(own.rows, self.faults.marks((*own.blank, *own.gaps, *own.faults), len(own.left_out)))
+        self.said += block.notes
 
     def check(self) -> None:
         """Refuse what is to be refused."""
@@ -257,7 +257,7 @@ class Gathered:
     def notes(self, names: Sequence[str], called: Mapping[str, str]) -> Iterator[str]:
         """What the user should know."""
         named = np.concatenate(self.ids if self.rules.person_column else self.whose)
-        yield from filter(None, dict.fromkeys(self.said))
+        yield from dict.fromkeys(self.said)
         yield from rename_notes(called, self.rules.form)
         yield from self.seen.notes(
             self.rules.id_column,
