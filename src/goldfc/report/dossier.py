@@ -86,18 +86,18 @@ def fingerprint(agreement: Agreement) -> str:
 
 def in_short(agreement: Agreement) -> Section:
     """For who reads no further."""
-    sites = f"{len(agreement.names)} sites" if agreement.names else "Sites"
+    sites, columns = len(agreement.names) or "Several", len(agreement.columns)
+    stay = "" if agreement.privacy == "plain" else "Rows stay where they are: "
+    bound = " This is no differential privacy." if agreement.privacy == "suppressed" else ""
     return Section(
         "In short",
         (
-            f"{sites} hold rows with {len(agreement.columns)} columns, and want clusters of all of them together. "
-            "Rows stay where "
-            "they are: every site sends one message a round, and gets one model back, by which it labels its own rows.",
-            f"The level of privacy is {agreement.level.promise}."
-            + ("" if agreement.privacy != "suppressed" else " This is no differential privacy."),
+            f"{sites} sites hold rows with {columns} column{'s' * (columns > 1)}, and want clusters of all of them "
+            f"together. {stay}{'every' if stay else 'Every'} site sends one message a round, and gets one model back, "
+            "by which it labels its own rows.",
+            f"The level of privacy is {agreement.level.promise}.{bound}",
             f"Made by goldfc from a federation.toml with the fingerprint {fingerprint(agreement)}, for round "
-            f"{agreement.round}. A site's "
-            "own policy.toml may be stricter than what stands here, never laxer.",
+            f"{agreement.round}. A site's own policy.toml may be stricter than what stands here, never laxer.",
         ),
     )
 
@@ -111,13 +111,18 @@ def before_signing(agreement: Agreement) -> Section:
 def remarks(agreement: Agreement) -> Iterator[tuple[bool, str]]:
     """What may be in a file that not everybody would sign, and whether it is."""
     level, least = agreement.level, agreement.limits.least_sites
-    yield agreement.privacy == "plain", f"{PLAINLY} The level plain is for research, and not for data of people."
+    yield (
+        agreement.privacy == "plain",
+        (
+            f"{PLAINLY} The level plain is for research, and not for data of people; sites with the default policy are "
+            "at the level suppressed all the same."
+        ),
+    )
     yield (
         not agreement.sealed,
         (
             "Messages are not sealed: whoever carries or stores them can read them, and nobody can tell who wrote "
-            "them. "
-            "Keys for the server and every site change that."
+            "them. Keys for the server and every site change that."
         ),
     )
     yield not agreement.names, "No sites are listed, so anybody who has the file may take part."
@@ -125,8 +130,7 @@ def remarks(agreement: Agreement) -> Iterator[tuple[bool, str]]:
         least < Policy().least_sites,
         (
             f"The federation is content with {least} sites. Each of two could subtract its own part; by their default "
-            "policy sites "
-            f"refuse fewer than {Policy().least_sites}."
+            f"policy sites refuse fewer than {Policy().least_sites}."
         ),
     )
     yield (
@@ -143,8 +147,8 @@ def remarks(agreement: Agreement) -> Iterator[tuple[bool, str]]:
     yield (
         not (agreement.person_column or agreement.id_column),
         (
-            "No column says whose a row is, so every row counts as somebody else's. If people have several rows, "
-            "name a person_column."
+            "No column says whose a row is, so every row counts as somebody else's. If people have several rows, name "
+            "a person_column."
         ),
     )
 
@@ -155,8 +159,7 @@ def way_of(agreement: Agreement) -> str:
     back = "signed by the server and sealed for each site" if agreement.sealed else "not sealed"
     return (
         f"Site: rows, ids, labels, ledger. One summary goes up, {envelope}. Server: checks it, and fuses all "
-        "summaries. "
-        f"One model comes down, {back}. Site: labels its own rows."
+        f"summaries. One model comes down, {back}. Site: labels its own rows."
     )
 
 
@@ -259,8 +262,8 @@ def keys(agreement: Agreement) -> Section:
         "Keys",
         (
             "Every message is signed (Ed25519) and sealed (HPKE: X25519, HKDF-SHA256, ChaCha20-Poly1305), and bound "
-            "to federation, round, "
-            "site and receiver. Private keys never leave their owner; compare these public ones by telephone.",
+            "to federation, round, site and receiver. Private keys never leave their owner; compare these public "
+            "ones by telephone.",
         ),
         head=("who", "fingerprint of the public key"),
         rows=tuple(Row((name, digest_of(key))) for name, key in keys_of(agreement)),
@@ -293,29 +296,24 @@ def claims(agreement: Agreement) -> Section:
     )
 
 
+# What stands in place of measured figures.
+NOT_MEASURED = {
+    "plain": "The risk of a message was not measured: rows may be in it.",
+    "private": "The risk of a message is bounded by a proof, whatever the attack: docs/differential-privacy.md.",
+}
+
+
 def measured(agreement: Agreement) -> Section:
     """Attacks and what came of them, where they were measured."""
-    if agreement.privacy != "suppressed":
-        what = (
-            "is proven, not measured"
-            if agreement.privacy == "private"
-            else "was not measured: at this level rows leave"
-        )
-        return Section(
-            "Attacks",
-            (
-                f"The risk of a message {what}. docs/differential-privacy.md in the source has the proof, and what it "
-                "costs.",
-            ),
-        )
+    if agreement.privacy in NOT_MEASURED:
+        return Section("Attacks", (NOT_MEASURED[agreement.privacy],))
     return Section(
         "Attacks, and what came of them",
         (
             "Measured at this level with its defaults, on fifteen public tables with 20 to 3 000 rows a site, by "
-            "somebody who reads the message, knows "
-            "how it is made, and has up to 3 000 rows of her own. Your rows are others: goldfc summarize --dry-run "
-            "attacks "
-            "the message of your own table, and says what it found before anything leaves.",
+            "somebody who reads the message, knows how it is made, and has up to 3 000 rows of her own. Your rows "
+            "are others: goldfc summarize --dry-run attacks the message of your own table, and says what it found "
+            "before anything leaves.",
         ),
         head=("attack", "result", "shown by"),
         rows=tuple(Row((one.meaning, one.figure), (ATTACKS,)) for one in MEASURED),

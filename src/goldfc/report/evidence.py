@@ -122,8 +122,7 @@ CLAIMS = (
     ),
     Claim(
         "Before a message is written, it is attacked with the rows at hand; if that succeeds too well, nothing is "
-        "written "
-        "unless a person accepts the risk.",
+        "written unless a person accepts the risk.",
         (
             "tests/site/test_membership.py::test_what_gives_more_away_than_the_limits_is_refused",
             "tests/site/test_send.py::test_a_failed_audit_writes_nothing_unless_the_risk_is_accepted",
@@ -131,8 +130,8 @@ CLAIMS = (
         ROUNDED,
     ),
     Claim(
-        "A message by which a few people could be told from an earlier one is refused, and so are too many of the same "
-        "people.",
+        "A message by which a few people could be told from an earlier one is refused, and so are too many of the "
+        "same people.",
         (
             "tests/site/test_send.py::test_a_few_people_more_or_less_than_last_time_are_refused",
             "tests/site/test_ledger.py::test_rounds_of_the_same_people_are_counted_and_end",
@@ -235,8 +234,8 @@ CLAIMS = (
 
 PLAINLY = "Nothing is hidden: a micro-cluster may be a single row, and its mean that row."
 MEMBERS = (
-    "Whether somebody is among the rows can be guessed a little better than by chance, mostly at small sites with many "
-    "columns, and certainly by somebody who knows all other rows of the site."
+    "Whether somebody is among the rows can be guessed a little better than by chance, mostly at small sites with "
+    "many columns, and certainly by somebody who knows all other rows of the site."
 )
 # What is not protected, and the levels at which it is not.
 LIMITS: tuple[tuple[str, tuple[str, ...]], ...] = (
