@@ -12,7 +12,7 @@ FAST := $(addprefix tests/,test_agreement.py test_equations.py report/test_drawi
 ALSO ?=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-fast check format bench bench-speed fuzz clean
+.PHONY: help demo test test-fast coverage check format docs release-check bench bench-speed fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,9 @@ help:
 	@echo "make test    the tests (minutes: also servers and nodes of a live federation, which are killed)"
 	@echo "make test-fast  a few of them, for the inner loop (under a minute)"
 	@echo "make check   formatting, lint, types, import layers, generated docs"
+	@echo "make docs    the documentation as a site: open build/site/index.html"
+	@echo "make coverage  which lines and branches the tests reach (make coverage ONLY=tests/message: of these tests)"
+	@echo "make release-check  wheels and sdists, each installed in a clean environment and used (minutes)"
 	@echo "make bench   the paper's experiments, families of data, speed and growth, the cost of safety (minutes)"
 	@echo "make bench-speed  speed against others, growth, memory, where the time goes (minutes)"
 	@echo "make fuzz    100 000 mutated messages: none may do harm (minutes)"
@@ -44,18 +47,31 @@ test: $(READY)
 test-fast: $(READY)
 	$(BIN)/python -m pytest --numprocesses=3 $(FAST) $(ALSO)
 
+# Branches, too; in the processes that tests start nothing is counted.
+ONLY ?= tests
+coverage: $(READY)
+	$(BIN)/python -m pytest --numprocesses=3 --cov --cov-report=term $(ONLY)
+
+docs: $(READY)
+	$(BIN)/python -m sphinx --fresh-env --fail-on-warning --keep-going -c docs . build/site
+
+release-check: $(READY)
+	$(BIN)/python tools/release.py
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/equations.py --check
+	$(BIN)/python tools/dossier.py --check
 	$(BIN)/python tools/results.py --check
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python tools/equations.py
+	$(BIN)/python tools/dossier.py
 	$(BIN)/python tools/results.py
 
 # The data of the experiments, if they lie beside the checkout; empty is as good as not set.
@@ -75,4 +91,4 @@ fuzz: $(READY)
 
 clean:
 	find src bench tests tools -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf $(VENV) report.html benchmarks/quick .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist report.html .coverage benchmarks/quick .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -28,6 +28,8 @@ TOGETHER = (
     "report/test_model_page.py",
     "report/test_page_in_browser.py",
     "tests/test_parallel.py",
+    "tests/test_release.py",
+    "tests/test_site.py",
     "test_files.py::test_messages_models_and_labels_are_the_same_on_windows",
 )
 # What takes longest begins first, so that no worker is left with it in the end.

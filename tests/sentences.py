@@ -53,6 +53,7 @@ SENTENCES = {
     "degree-of-few-sites": "The Non-ICD degree compares sites: at least 2 are needed, got .+",
     "digests-damaged": ".+/.+ is damaged; forget the message .+",
     "disk-too-small": "A table of this size is worked on from the disk: for a while it takes .+ MB more",
+    "dossier-suffix": ".+ must end in one of .+",
     "draft-private": "A private message is not drafted: it is paid for and sent",
     "encoding-unknown": ".+ is not written in .+; save it as CSV",
     "envelope-damaged": "The envelope is cut off or damaged",

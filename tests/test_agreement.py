@@ -134,6 +134,6 @@ def test_texts_with_signs_that_cannot_be_seen_are_refused(sign: str) -> None:
 
 
 def test_a_text_has_one_way_to_be_written() -> None:
-    assert parse_agreement(HEAD + '[[columns]]\nname = "taill\u00e9"\n', "it")
+    assert parse_agreement(HEAD + '[[columns]]\nname = "taill\u00e9"\n', "it").columns
     with refused(BadSettings, "text-not-normal"):
         parse_agreement(HEAD + '[[columns]]\nname = "taille\u0301"\n', "it")

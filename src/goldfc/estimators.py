@@ -176,10 +176,25 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
     ) -> Self:
         """Cluster the rows of `X`; `groups` says which site holds each row (none: a single site holds all).
 
-        With `after`, a model or an estimator that was fitted before, clusters that go on keep their ids, and `changes_`
-        says what has changed. Sites are told apart by the text of their names. `y` is ignored. Tools that split rows
+        With `after`, clusters that go on keep their ids, and `changes_` says what has changed. Tools that split rows
         (such as scikit-learn's GridSearchCV) keep `groups` for themselves unless metadata routing is on: see
         `set_fit_request`.
+
+        Parameters
+        ----------
+        X
+            A table, (rows, columns): an array or a data frame.
+        y
+            Ignored.
+        groups
+            The site of every row; sites are told apart by the text of their names.
+        after
+            The model before, or the estimator that it was fitted by.
+
+        Returns
+        -------
+        self
+            With the attributes above.
         """
         self._encoding: Encoding = encoding_of(X, self.categorical)
         self._kept: dict[str, Reservoir] = {}
@@ -380,7 +395,19 @@ class GOLD(_Federated):
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Cluster the rows of `X`; `groups` says which site holds each row (none: a single site holds all).
 
-        `y` is ignored.
+        Parameters
+        ----------
+        X
+            A table of numbers, (rows, features).
+        y
+            Ignored.
+        groups
+            The site of every row; sites are told apart by the text of their names.
+
+        Returns
+        -------
+        self
+            With the attributes above.
         """
         # Not every installation has a compiler, and nobody else should wait for it.
         from goldfc.learning.paper.competition import Learning  # noqa: PLC0415

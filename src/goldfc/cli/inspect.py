@@ -1,4 +1,4 @@
-"""What anybody runs: a message, shown."""
+"""What anybody runs: a message, shown; and what an agreement means, for those who have to allow it."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goldfc.cli.shared import A_FILE, FEDERATION_OPTION, KEY_OPTION, agreement_for, main, read_key, say, show_lines
+from goldfc.cli.shared import (
+    A_FILE,
+    FEDERATION_OPTION,
+    KEY_OPTION,
+    agreement_for,
+    check_out,
+    main,
+    read_key,
+    say,
+    show_lines,
+)
 
 if TYPE_CHECKING:
     from goldfc.agreement import Agreement
@@ -72,3 +82,30 @@ def opened(
         if read_cover(content)[0].to == "server":
             return read_body(content, agreement, key)
     return encode(open_model(content, file.name, agreement, site or file.stem, key).to_message())
+
+
+@main.command()
+@click.argument("federation", type=A_FILE, default=Path("federation.toml"))
+@click.option(
+    "-o", "--out", type=A_FILE, default=Path("dossier.html"), show_default=True, help="A page, or Markdown: .md."
+)
+@click.option("--sbom", type=A_FILE, help="Also a bill of materials of this installation, as CycloneDX has it (JSON).")
+def dossier(federation: Path, out: Path, sbom: Path | None) -> None:
+    """Write what FEDERATION means for security and privacy, with what shows it: for a board, a security officer."""
+    from goldfc.agreement import read_agreement
+    from goldfc.errors import BadSettings
+    from goldfc.files import write_durably
+    from goldfc.report.dossier import FORMS
+    from goldfc.report.materials import bill_of_materials, installed, is_bill
+
+    if out.suffix not in FORMS:
+        raise BadSettings(f"{out} must end in one of {', '.join(FORMS)}.", "dossier-suffix")
+    write, is_ours = FORMS[out.suffix]
+    agreement, components = read_agreement(federation), installed()
+    check_out(out, is_ours, [federation])
+    if sbom is not None:
+        check_out(sbom, is_bill, [federation])
+        write_durably(sbom, bill_of_materials(components))
+        say(f"{sbom}: {len(components)} distributions.")
+    write_durably(out, write(agreement, components).encode())
+    say(f"{out}: read it before you sign, and hand it to who has to allow it.")

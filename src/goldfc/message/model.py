@@ -79,34 +79,36 @@ class Model(Content):
     micro-cluster of somebody has that centroid as its own.
     """
 
-    kind: Kind = fact(Kind, "cluster_kind")
-    why: str = fact(Text)  # this kind, in a sentence
-    centroids: FloatArray = array(2)  # (clusters, features)
-    mass: FloatArray = array(1, name="cluster_mass")  # (clusters,) rows, as far as they count
-    covariance: FloatArray = array(
-        1, 2, 3
-    )  # of numbers: (numbers,), (numbers, numbers) or (clusters, numbers, numbers)
-    reach: FloatArray = array(1)  # (clusters,) how far from its centroid or prototypes a cluster goes
-    sites: tuple[str, ...] = facts(several(Name))
-    micro_counts: tuple[int, ...] = facts(several(Count))  # micro-clusters per site
-    micro_labels: IntArray = array(1, whole=True)  # (micro-clusters,) the global cluster of each
-    micro_certainty: FloatArray = array(1)  # (micro-clusters,) how sure that is, in [0, 1]
-    levels: Levels = group(  # the micro-clusters at every granularity
+    kind: Kind = fact(Kind, "cluster_kind")  #: of clusters: "shared", "own" or "linked"
+    why: str = fact(Text)  #: this kind, in a sentence
+    centroids: FloatArray = array(2)  #: (clusters, features)
+    mass: FloatArray = array(1, name="cluster_mass")  #: (clusters,) rows, as far as they count
+    #: of numbers: (numbers,), (numbers, numbers) or (clusters, numbers, numbers)
+    covariance: FloatArray = array(1, 2, 3)
+    reach: FloatArray = array(1)  #: (clusters,) how far from its centroid or prototypes a cluster goes
+    sites: tuple[str, ...] = facts(several(Name))  #: in the order of their names
+    micro_counts: tuple[int, ...] = facts(several(Count))  #: micro-clusters per site
+    micro_labels: IntArray = array(1, whole=True)  #: (micro-clusters,) the global cluster of each
+    micro_certainty: FloatArray = array(1)  #: (micro-clusters,) how sure that is, in [0, 1]
+    #: the micro-clusters at every granularity
+    levels: Levels = group(
         Levels,
         labels=Array((2,), "levels", whole=True),
         n_clusters=Fact(several(Count), "level_clusters", read=tuple, write=list),
     )
-    digests: tuple[str, ...] = facts(several(Digest))  # of every site's summary
-    # How often a partition is right, as far as they agree: no label is more certain.
+    digests: tuple[str, ...] = facts(several(Digest))  #: of every site's summary
+    #: How often a partition is right, as far as they agree: no label is more certain.
     agreement: float = fact(Annotated[float, Field(ge=0.0, le=1.0, strict=False)], default=1.0)
-    prototypes: Prototypes | None = group(  # of the kind "linked"
+    #: of the kind "linked"
+    prototypes: Prototypes | None = group(
         Prototypes,
         default=None,
         points=Array((2,), "prototypes"),
         labels=Array((1,), "prototype_labels", whole=True),
         mass=Array((1,), "prototype_mass"),
     )
-    proposal: Proposal | None = group(  # where nobody said how many clusters there are
+    #: where nobody said how many clusters there are
+    proposal: Proposal | None = group(
         Proposal,
         default=None,
         n_clusters=Fact(several(Count), "tried", read=tuple, write=list),
@@ -117,11 +119,13 @@ class Model(Content):
             write=candidates_as_told,
         ),
     )
-    moments: Moments | None = group(  # of all rows, where sites tell theirs
+    #: of all rows, where sites tell theirs
+    moments: Moments | None = group(
         Moments, default=None, count=Fact(PositiveFloat), mean=Array((1,)), squares=Array((1,))
     )
-    terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
-    descent: Descent | None = group(  # where there was a model before
+    terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)  #: what it is about
+    #: where there was a model before
+    descent: Descent | None = group(
         Descent,
         default=None,
         ids=Array((1,), whole=True),

@@ -26,23 +26,20 @@ FEWER_DIGITS = 1e-290
 
 @dataclass(frozen=True)
 class Summary(Content):
-    """All that leaves a site: its micro-clusters, by their centroids, and, unless withheld, their mass and shape.
+    """All that leaves a site: its micro-clusters, by their centroids, and, unless withheld, their mass and shape."""
 
-    Where sites learn in scales of their own, the moments of their columns go along. `level` is the privacy level, and
-    `terms` say what it is about.
-    """
-
-    site: str = fact(Name)
-    centroids: FloatArray = array(2)  # (micro-clusters, features)
-    mass: IntArray | None = array(1, default=None)  # (micro-clusters,) rows in each
-    # Of numbers: (numbers, numbers), or with many (numbers,); how rows lie around their micro-centroids.
+    site: str = fact(Name)  #: who sends it
+    centroids: FloatArray = array(2)  #: (micro-clusters, features)
+    mass: IntArray | None = array(1, default=None)  #: (micro-clusters,) rows in each
+    #: Of numbers: (numbers, numbers), or with many (numbers,); how rows lie around their micro-centroids.
     shape: FloatArray | None = array(1, 2, default=None)
+    #: of every column, where sites learn in scales of their own
     moments: Moments | None = group(
         Moments, default=None, count=Fact(Count, read=float, write=int), mean=Array((1,)), squares=Array((1,))
     )
-    level: Level = fact(LevelFact, default=PLAIN, read=level_of, write=Level.to_fact)
-    terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)
-    # Where there is noise in the micro-centroids: (numbers,) its variance, in the mean over rows, in units squared.
+    level: Level = fact(LevelFact, default=PLAIN, read=level_of, write=Level.to_fact)  #: the privacy level
+    terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)  #: what it is about
+    #: Where there is noise in the micro-centroids: (numbers,) its variance, in the mean over rows, in units squared.
     error: FloatArray | None = array(1, default=None)
     sites: int = fact(Count, default=1)  # so many it stands for: a gateway's for all of its devices
 

@@ -15,9 +15,21 @@ Scaling = Literal["pooled", "ranges", "given"]
 class Task:
     """What the server asks of every site: how fine to stay, and what to tell of each micro-cluster.
 
-    `most` is the largest number of micro-clusters, and `rows_each` how many rows there must be for each of them, in the
-    mean. Each site brings its rows to the scale of its own spread (the server pools them), or to the agreed `ranges`,
-    or leaves them as `given`. What is hidden is a matter of the privacy `level`.
+    Parameters
+    ----------
+    most
+        The largest number of micro-clusters.
+    rows_each
+        How many rows there must be for each of them, in the mean.
+    mass
+        Whether to tell how many rows each has.
+    shape
+        Whether to tell how rows lie around them.
+    scaling
+        "pooled": each site brings its rows to the scale of its own spread, and the server pools the scales; "ranges":
+        to the agreed ranges; "given": rows stay as they are.
+    level
+        The privacy level, which decides what is hidden.
     """
 
     most: int = 100

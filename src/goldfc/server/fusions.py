@@ -72,8 +72,23 @@ def fuse(
 ) -> Model:
     """Global clusters from all sites' summaries; the order in which they arrived does not matter.
 
-    With `n_clusters` None the number is proposed from the evidence, which is then part of the model. Clusters of the
-    model `after` which this one is made keep their ids, and summaries may be of several rounds.
+    Parameters
+    ----------
+    summaries
+        What every site sent.
+    n_clusters
+        How many clusters; None: the number is proposed from the evidence, which is then part of the model.
+    fusion
+        `OneShot` with its settings, or the name of a fusion ("one-shot", "gold").
+    rng
+        All that is left to chance; the same generator gives the same model.
+    after
+        The model before: clusters that go on keep their ids, and summaries may be of several rounds.
+
+    Returns
+    -------
+    Model
+        What every site gets back.
     """
     check_n_clusters(n_clusters)
     chosen = fusion_named(fusion) if isinstance(fusion, str) else fusion

@@ -46,9 +46,22 @@ LEAST_SCATTER, TINY = 0.05, 1e-300
 class OneShot:
     """The default: clusters of the kind that the sites' micro-clusters speak for.
 
-    The server fuses at most `at_most` micro-clusters, more are merged first. The rows of a site count no more than
-    `mass_cap` times those of the median site (None: all), and half as much for every `half_life` rounds that its
-    summary is older than the newest (None: as much). With a model `before`, its clusters stay if nearly the best.
+    Parameters
+    ----------
+    task
+        What is asked of every site.
+    kinds
+        The kinds of clusters to choose from: "shared", "own", "linked".
+    starts
+        How many mixtures are fitted; the more they agree, the surer a label.
+    at_most
+        The server fuses no more micro-clusters; of more, neighbours are merged first.
+    mass_cap
+        The rows of a site count no more than so many times those of the median site; None: all.
+    half_life
+        They count half as much for every so many rounds that the summary is older than the newest; None: as much.
+    before
+        The model before: its clusters stay if they are nearly the best.
     """
 
     task: Task = field(default_factory=Task)

@@ -38,7 +38,26 @@ class Round:
 def run_round(
     port: Port, n_clusters: int | None, fusion: Fusion | str, rng: np.random.Generator, after: Model | None = None
 ) -> Round:
-    """Ask every site once, fuse what they send, after a model if there is one, and send them the new one."""
+    """Ask every site once, fuse what they send, and send them the model.
+
+    Parameters
+    ----------
+    port
+        The way to the sites, such as `LocalPort`.
+    n_clusters
+        How many clusters; None has the number proposed.
+    fusion
+        `OneShot` with its settings, or the name of a fusion ("one-shot", "gold").
+    rng
+        All that is left to chance at the server.
+    after
+        The model before: clusters that go on keep their ids.
+
+    Returns
+    -------
+    Round
+        The `summaries` in the order of the sites' names, and the `model`.
+    """
     check_n_clusters(n_clusters)  # before anybody works for it
     chosen = fusion_named(fusion) if isinstance(fusion, str) else fusion
     answers = port.ask(chosen.task.to_message())

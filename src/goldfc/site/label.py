@@ -9,7 +9,20 @@ from goldfc.message.model import Model
 
 
 def label(rows: FloatArray, model: Model) -> tuple[IntArray, FloatArray]:
-    """The cluster of every row, by its id, and how certain that is."""
+    """The cluster of every row, by its id, and how certain that is.
+
+    Parameters
+    ----------
+    rows
+        A table of numbers with the columns of the model, (rows, features); they need not have taken part.
+    model
+        What came back from the server.
+
+    Returns
+    -------
+    labels, certainty
+        One of each for every row; certainty is in [0, 1].
+    """
     by_density = shares_of_density(model, rows)
     places = by_density.argmax(axis=1)
     return model.ids[places], believed(model, by_density[np.arange(len(places)), places])

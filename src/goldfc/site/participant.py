@@ -69,7 +69,21 @@ class AnsweringSite(ABC):
 
 
 class Site(AnsweringSite):
-    """One site of the default, with its rows."""
+    """One site of the default, with its rows: it answers a `Task` with a `Summary`, and labels its rows by a `Model`.
+
+    Parameters
+    ----------
+    name
+        Unique in the federation.
+    rows
+        A table of numbers, (rows, features).
+    withhold
+        What it keeps to itself, whatever it is asked for: "mass", "shape" or both.
+    terms
+        What its columns are, if they have names.
+    randomness
+        Where the noise of the level `private` comes from: the operating system, unless in a simulation.
+    """
 
     TASK = Task.KIND
 

@@ -58,13 +58,36 @@ def summarize(  # noqa: PLR0913 (what it is of, what is asked, and what a site a
     """Find the micro-clusters of a site's rows; a few facts of each may leave, which row is in which stays.
 
     The same rows give the same message, whoever asks and however often: nothing is learned by asking again; but at the
-    level `private` every message has noise of its own, and costs. A site may
-    `withhold` mass or shape, whatever the task asks for. `people` says whose every row is (by default, somebody else's
-    each), and `steps` how coarse columns must be told at least, at the level `suppressed`. `randomness` gives the bytes
-    that noise is made of: the operating system's, unless in a simulation, which then protects nobody. Rows that are a
-    sample say how many they are one of (`stands_for`).
+    level `private` every message has noise of its own, and costs.
 
     Note: at the level `plain`, a micro-cluster with a single member has that row as its centroid.
+
+    Parameters
+    ----------
+    rows
+        A table of numbers, (rows, features), or a source of one that does not fit into memory.
+    site
+        The site's name.
+    task
+        What is asked of it, with the privacy level.
+    withhold
+        "mass", "shape" or both: what the site does not tell, whatever the task asks for.
+    terms
+        What the columns are, if they have names.
+    people
+        Whose every row is, as numbers; by default, somebody else's each.
+    steps
+        How coarse columns must be told at least, by their names, at the level `suppressed`.
+    randomness
+        Gives the bytes that noise is made of: the operating system's, unless in a simulation, which then protects
+        nobody.
+    stands_for
+        Where the rows are a sample: how many they are one of.
+
+    Returns
+    -------
+    summary, micro_clusters
+        What leaves; and in which micro-cluster every row is, which stays.
     """
     told = tell(checked(rows, site, people), site, task, Rules(terms, withhold, steps or {}, randomness))
     return as_many(told, stands_for).summary, told.found.labels

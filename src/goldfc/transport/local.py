@@ -69,9 +69,16 @@ class LocalPort:
     """A federation in one place: sites are objects, and answer side by side in threads.
 
     If `joblib.parallel_config` says so, they answer in other processes or on other machines, their rows included: that
-    is for simulations, where all rows are one's own.
+    is for simulations, where all rows are one's own. `traffic` holds every message that crossed, with its size.
 
-    `on_answer` is called with a site's name whenever one is done: for a progress bar.
+    Parameters
+    ----------
+    participants
+        The sites, each with a name of its own.
+    n_jobs
+        How many answer at the same time; None: one after the other, or what `joblib.parallel_config` says.
+    on_answer
+        Called with a site's name whenever one is done: for a progress bar.
     """
 
     def __init__(

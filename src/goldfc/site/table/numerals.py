@@ -168,7 +168,7 @@ def as_floats(values: pa.Array) -> FloatArray | None:
 
 def in_numpy(numbers: pa.Array) -> NDArray[Any]:
     """Numbers without gaps as they lie in memory: Arrow's own way there would load pandas."""
-    kind = numbers.type.to_pandas_dtype()
+    kind = np.dtype(str(numbers.type))  # "double", and whole numbers, are called the same
     buffer = numbers.buffers()[1]
     return np.frombuffer(buffer, kind)[numbers.offset :][: len(numbers)] if len(numbers) else np.empty(0, kind)
 
