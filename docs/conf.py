@@ -16,7 +16,11 @@ exclude_patterns = [".*", "build", "dist"]
 myst_heading_anchors = 4
 
 # Types stand in signatures; what else is inherited from scikit-learn is told there.
-autodoc_default_options = {"members": True, "no-value": True, "exclude-members": "set_fit_request"}
+autodoc_default_options = {
+    "members": True,
+    "no-value": True,
+    "exclude-members": "set_fit_request,set_partial_fit_request",
+}
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False
 python_maximum_signature_line_length = 100

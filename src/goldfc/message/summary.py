@@ -41,7 +41,8 @@ class Summary(Content):
     terms: Terms = fact(Terms, default=UNNAMED, read=Terms.model_validate, write=as_facts)  #: what it is about
     #: Where there is noise in the micro-centroids: (numbers,) its variance, in the mean over rows, in units squared.
     error: FloatArray | None = array(1, default=None)
-    sites: int = fact(Count, default=1)  # so many it stands for: a gateway's for all of its devices
+    #: so many it stands for: a gateway's for all of its devices
+    sites: int = fact(Count, default=1)
 
     KIND = "summary"
 

@@ -83,6 +83,8 @@ class Site(AnsweringSite):
         What its columns are, if they have names.
     randomness
         Where the noise of the level `private` comes from: the operating system, unless in a simulation.
+    stands_for
+        Where the rows are a sample: how many they are one of.
     """
 
     TASK = Task.KIND
