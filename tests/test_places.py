@@ -66,7 +66,7 @@ class WithRemark(Summary):
 
 
 def test_a_field_of_a_message_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(wire.KNOWN, WithRemark.KIND, wire.known_of(WithRemark))
+    monkeypatch.setitem(wire.KNOWN_PARTS, WithRemark.KIND, wire.known_of(WithRemark))
     terms = Terms(federation="heart", columns=(Column(name="age"), Column(name="weight")))
     sent = WithRemark("ward-a", ROWS[:4], terms=terms, remark="from the night shift")  # who fills it in
     found = WithRemark.from_message(wire.decode(wire.encode(sent.to_message())))

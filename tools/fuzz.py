@@ -509,7 +509,9 @@ def same_rows(arrays: Arrays, name: str, _: Rng) -> None:
 def mix_names(arrays: Arrays, name: str, rng: Rng) -> None:
     """Take an array away, or put it in the place of another."""
     array = arrays.pop(name)
-    other = rng.choice(["", *wire.KNOWN[Summary.KIND].arrays, *wire.KNOWN[Model.KIND].arrays, "rows", "__metadata__x"])
+    other = rng.choice(
+        ["", *wire.KNOWN_PARTS[Summary.KIND].arrays, *wire.KNOWN_PARTS[Model.KIND].arrays, "rows", "__metadata__x"]
+    )
     if other:
         arrays[str(other)] = array
 

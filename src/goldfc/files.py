@@ -26,7 +26,7 @@ OWNER_ONLY = 0o600
 # A lock that somebody else holds, and a file that cannot be replaced just now, are tried again after so many seconds.
 TRY_AGAIN = 0.02
 # macOS reads less than 2 GiB at a time.
-MOST_AT_ONCE = 2**30
+MOST_READ_AT_ONCE = 2**30
 JUNCTION = 0xA0000003  # what Windows calls a link between folders that anybody may make
 
 # --- what differs between platforms ---
@@ -98,7 +98,7 @@ else:
 
     def read_into(handle: int, into: memoryview, offset: int) -> int:
         """As many bytes as have room, or fewer; how many these are."""
-        return os.preadv(handle, [into[:MOST_AT_ONCE]], offset)
+        return os.preadv(handle, [into[:MOST_READ_AT_ONCE]], offset)
 
     def try_lock(handle: int) -> bool:
         """Hold an open file, unless somebody else does."""

@@ -11,7 +11,7 @@ from goldfc import summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows
 from goldfc.message.levels import with_fewest
-from goldfc.site.membership import guess_of
+from goldfc.site.membership import guess_by_score
 from goldfc_bench.attacks import attributes, differencing, homogeneity, membership, neighbours, reconstruction, run
 from goldfc_bench.attacks.before import told_before
 from goldfc_bench.attacks.file import file_of_rows, make_rows
@@ -61,7 +61,7 @@ def test_no_row_comes_back_now(name: str, n_rows: int) -> None:
 def best_auc(site: Target, level: str) -> float:
     sent = sent_before(site) if level == "before" else sent_now(site)
     found = membership.attack(site, sent.summary, sent.again, np.random.default_rng(0))
-    return max(guess_of(scores, found.member).auc for scores in found.scores.values())
+    return max(guess_by_score(scores, found.member).auc for scores in found.scores.values())
 
 
 @pytest.mark.parametrize(("name", "n_rows"), [("breast cancer", 100), ("digits", 150), ("wine", 60)])

@@ -95,7 +95,7 @@ def test_degenerate_sites_have_a_degree(sites: list[FloatArray]) -> None:
 def test_memory_is_bounded_without_changing_the_degree(monkeypatch: pytest.MonkeyPatch) -> None:
     sites = [_gauss(seed, shift=seed / 2) for seed in range(3)]
     at_once = non_icd_degree(sites)
-    monkeypatch.setattr(degree, "CHUNK", 70)
+    monkeypatch.setattr(degree, "DISTANCES_AT_ONCE", 70)
     assert non_icd_degree(sites) == pytest.approx(at_once)
 
 

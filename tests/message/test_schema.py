@@ -37,7 +37,7 @@ def toy(**more: object) -> Toy:
 
 
 def test_a_new_field_of_a_message_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(wire.KNOWN, Toy.KIND, wire.known_of(Toy))
+    monkeypatch.setitem(wire.KNOWN_PARTS, Toy.KIND, wire.known_of(Toy))
     sent = toy(colour="red", height=np.arange(3.0))
     message = wire.decode(wire.encode(sent.to_message()))
     found = Toy.from_message(message)
@@ -92,4 +92,4 @@ def test_a_proposal_survives_the_way_there_and_back_even_as_json() -> None:
 def test_a_value_out_of_range_is_refused_when_it_comes_as_bytes_only() -> None:
     kind = Annotated[int, Field(ge=1)]
     assert part_in(Message("x", facts={"n": 0}), "n", Fact(kind)) == 0
-    assert "level" in wire.KNOWN[Summary.KIND].header.model_fields
+    assert "level" in wire.KNOWN_PARTS[Summary.KIND].header.model_fields

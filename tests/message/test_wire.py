@@ -388,10 +388,10 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypat
     path = tmp_path / NAME
     path.touch()
     small = path.stat()
-    os.truncate(path, wire.MOST_BYTES + wire.MOST_ENVELOPE_BYTES + 100)
+    os.truncate(path, wire.MOST_BYTES_OF_A_MESSAGE + wire.MOST_ENVELOPE_BYTES + 100)
     monkeypatch.setattr(os, "fstat", lambda _: small)
     body = wire.read_message(path)
-    assert len(body) == wire.MOST_BYTES + wire.MOST_ENVELOPE_BYTES + 1
+    assert len(body) == wire.MOST_BYTES_OF_A_MESSAGE + wire.MOST_ENVELOPE_BYTES + 1
     with refused(BadMessage, "message-large", NAME, "16779217", "16777216"):
         wire.decode(body, path.name)
 

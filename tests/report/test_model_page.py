@@ -21,7 +21,7 @@ from goldfc.message.columns import Column, Terms
 from goldfc.message.levels import Private, with_fewest
 from goldfc.message.task import Task
 from goldfc.randomness import generator
-from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES
+from goldfc.report.columns_by_site import MOST_COLUMNS, MOST_SITES_SHOWN
 from goldfc.report.features import Feature, overall
 from goldfc.report.model_page import Support, as_data, write_model_report
 from goldfc.report.profiles import MOST_TRAITS, Profiles, alike_in, most_special
@@ -187,12 +187,15 @@ def test_columns_by_site_marks_and_names_what_is_odd(summaries: list[Summary], p
 
 def test_columns_by_site_are_few_and_say_so(path: Path) -> None:
     rng = np.random.default_rng(0)
-    them = [summarize(rng.normal(size=(30, MOST_COLUMNS + 5)), f"s{n}", Task(most=3))[0] for n in range(MOST_SITES + 2)]
+    them = [
+        summarize(rng.normal(size=(30, MOST_COLUMNS + 5)), f"s{n}", Task(most=3))[0]
+        for n in range(MOST_SITES_SHOWN + 2)
+    ]
     page = section(page_of(fuse(them, 2, WAY, generator(0)), path, them), "columns")
     assert page.count("<tr>") == MOST_COLUMNS + 1
-    assert page.count("<td") == MOST_COLUMNS * MOST_SITES
+    assert page.count("<td") == MOST_COLUMNS * MOST_SITES_SHOWN
     assert f"Shown are the {MOST_COLUMNS} of {MOST_COLUMNS + 5} columns" in page
-    assert f"Shown are {MOST_SITES} of {MOST_SITES + 2} sites" in page
+    assert f"Shown are {MOST_SITES_SHOWN} of {MOST_SITES_SHOWN + 2} sites" in page
 
 
 def test_the_page_says_who_took_part_who_is_missing_and_who_was_left_out(model: Model, path: Path) -> None:

@@ -15,7 +15,7 @@ from goldfc.message.columns import Column, Terms
 from goldfc.randomness import generator
 from goldfc.report.confusion import MOST_CLUSTERS, confusion
 from goldfc.report.profiles import Profiles
-from goldfc.report.stops import FEWER, MORE, Stop, stops
+from goldfc.report.stops import AT_MOST_MORE, FEWER, Stop, stops
 from goldfc.report.terrain import HEIGHT, WIDTH, Terrain
 
 IDS = (0, 1, 2, 3)
@@ -153,8 +153,8 @@ def test_what_could_be_two_is_cut_first(summaries: list[Summary]) -> None:
 def test_numbers_that_something_speaks_for_are_among_them_if_they_are_near(
     model: Model, summaries: list[Summary]
 ) -> None:
-    assert 4 + MORE in stops_of(model, summaries, 4 + MORE)
-    assert max(stops_of(model, summaries, 1000)) == 4 + MORE
+    assert 4 + AT_MOST_MORE in stops_of(model, summaries, 4 + AT_MOST_MORE)
+    assert max(stops_of(model, summaries, 1000)) == 4 + AT_MOST_MORE
     many = fused(summaries, 14)
     assert min(stops_of(many, summaries, 2)) == len(many.centroids) - FEWER
 

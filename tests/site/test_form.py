@@ -14,7 +14,7 @@ from openpyxl import Workbook
 from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import Column
 from goldfc.site.table.form import AS_USUAL, Form, read_form
-from goldfc.site.table.numerals import PLAIN, NumberStyle, fault_of, style_of, to_numbers
+from goldfc.site.table.numerals import USUAL_STYLE, NumberStyle, fault_of, style_of, to_numbers
 from goldfc.site.table.table import Table, as_table, open_table
 from sentences import refused
 from sites import rows_in
@@ -245,8 +245,8 @@ def test_a_form_that_is_written_is_read_again_as_it_was(
 @pytest.mark.parametrize(
     ("texts", "style"),
     [
-        (["40", "60"], PLAIN),
-        (["40", "54.7"], PLAIN),
+        (["40", "60"], USUAL_STYLE),
+        (["40", "54.7"], USUAL_STYLE),
         (["40", "54,7"], NumberStyle(",", ".")),
         (["0,250"], NumberStyle(",", ".")),
         (["1.250,5", "3.250"], NumberStyle(",", ".")),
@@ -256,9 +256,9 @@ def test_a_form_that_is_written_is_read_again_as_it_was(
         (["1 250,5"], NumberStyle(",", " ")),
         (["1\u202f250"], NumberStyle(".", " ")),
         (["1'250.5"], NumberStyle(".", "'")),
-        (["3,250"], PLAIN),  # may be either, and is refused as a value
-        (["54,7", "54.7"], PLAIN),  # two people wrote this
-        (["abc", "12.3.2020", "A-1,5"], PLAIN),
+        (["3,250"], USUAL_STYLE),  # may be either, and is refused as a value
+        (["54,7", "54.7"], USUAL_STYLE),  # two people wrote this
+        (["abc", "12.3.2020", "A-1,5"], USUAL_STYLE),
     ],
 )
 def test_the_marks_of_numbers_are_told_by_the_digits_around_them(texts: list[str], style: NumberStyle) -> None:

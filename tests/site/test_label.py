@@ -126,7 +126,7 @@ def test_rows_are_labelled_alike_in_parts_of_any_size(kind: Kind, monkeypatch: p
     model, X = model_of_kind(kind)
     whole, far, probability = label(X, model), is_far(model, X), predict_proba(model, X)
     for at_once in (1, 700, 5000):
-        monkeypatch.setattr(density_module, "AT_ONCE", at_once)
+        monkeypatch.setattr(density_module, "NUMBERS_AT_ONCE", at_once)
         monkeypatch.setattr(density_module, "ROWS_AT_LEAST", 1)
         np.testing.assert_array_equal(label(X, model)[0], whole[0])
         np.testing.assert_allclose(label(X, model)[1], whole[1], rtol=1e-9)
@@ -138,10 +138,10 @@ def test_rows_are_labelled_alike_in_parts_of_any_size(kind: Kind, monkeypatch: p
 @all_kinds
 def test_no_part_of_the_rows_is_larger_than_it_may_be(kind: Kind) -> None:
     model, _ = model_of_kind(kind)
-    parts = list(density_module.parts_of(model, np.zeros((3_000_000, 2))))
+    parts = list(density_module.rows_in_parts(model, np.zeros((3_000_000, 2))))
     assert sum(map(len, parts)) == 3_000_000
     compared = model.centroids if model.prototypes is None else model.prototypes.points
-    assert max(map(len, parts)) * len(compared) <= density_module.AT_ONCE
+    assert max(map(len, parts)) * len(compared) <= density_module.NUMBERS_AT_ONCE
     assert len(parts[0]) >= 1000
 
 

@@ -26,10 +26,10 @@ from goldfc.site.audit import (
     split_once,
     tried,
 )
-from goldfc.site.membership import Normal, guess_of, try_out
+from goldfc.site.membership import Normal, guess_by_score, try_out
 from goldfc.site.privacy import expected_auc
 from goldfc.site.rows import Rows, checked
-from goldfc.site.summarize import alike, tell, with_membership
+from goldfc.site.summarize import tell, told_alike, with_membership
 from sites import Counted
 
 LEVEL = OneShot(Task(level=with_fewest(5), rows_each=8))
@@ -49,7 +49,7 @@ def factors(n_rows: int, n_features: int, seed: int = 0) -> FloatArray:
 
 def telling(rows: FloatArray | RowSource, way: OneShot) -> Again:
     """Other rows, as exactly as these are told."""
-    return partial(alike, told=tell(checked(rows, "a"), "a", way.task))
+    return partial(told_alike, told=tell(checked(rows, "a"), "a", way.task))
 
 
 def audited(rows: FloatArray | RowSource, way: OneShot = LEVEL, people: IntArray | None = None) -> Audit:
@@ -183,13 +183,13 @@ def test_a_large_table_is_measured_from_where_it_is_and_in_bounded_time() -> Non
 
 def test_a_score_is_judged_by_area_and_by_who_is_found_at_one_false_alarm_in_a_hundred() -> None:
     member = np.repeat([1, 0], [200, 200])
-    sure = guess_of(np.where(member == 1, 2.0, 1.0), member)
+    sure = guess_by_score(np.where(member == 1, 2.0, 1.0), member)
     assert (sure.auc, sure.found) == (1.0, 1.0)
-    blind = guess_of(np.zeros(400), member)
+    blind = guess_by_score(np.zeros(400), member)
     assert (blind.auc, blind.found) == (0.5, 0.0)
     tenth = np.zeros(400)
     tenth[:20] = 1.0
-    assert guess_of(tenth, member).found == pytest.approx(0.1)
+    assert guess_by_score(tenth, member).found == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("parts", [("mass", "shape", "moments"), ("mass", "moments"), ("moments",), ()])
@@ -206,7 +206,7 @@ def test_whatever_a_message_tells_can_be_tried(parts: Sequence[str]) -> None:
 def test_few_people_are_averaged_with_what_is_expected_of_the_message() -> None:
     rows = factors(40, 10)
     told = tell(checked(rows, "a"), "a", LEVEL.task)
-    again, expected = partial(alike, told=told), expected_auc(told)
+    again, expected = partial(told_alike, told=told), expected_auc(told)
     raw, drawn = membership_of(told.rows, again), membership_of(told.rows, again, expected)
     assert raw is not None
     assert drawn is not None

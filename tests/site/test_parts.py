@@ -123,7 +123,7 @@ def test_a_sample_counts_as_all_rows(smallest: int) -> None:
 
 
 def test_fifty_parts_are_labelled_as_all_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reservoir, "MOST_ROWS", 2_000)
+    monkeypatch.setattr(reservoir, "MOST_ROWS_KEPT", 2_000)
     rows = np.concatenate([mixture(5_000, seed) for seed in range(2)])
     rows = rows[np.random.default_rng(0).permutation(len(rows))]
     groups = np.arange(len(rows)) % 3
@@ -215,7 +215,7 @@ def test_a_few_new_rows_are_not_told_until_there_are_more(tmp_path: Path, parts:
 def test_a_sample_is_told_with_the_people_who_came_into_it_and_went(
     tmp_path: Path, parts: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reservoir, "MOST_ROWS", 150)
+    monkeypatch.setattr(reservoir, "MOST_ROWS_KEPT", 150)
     monkeypatch.setattr("goldfc.site.ledger.secrets.token_bytes", bytes)
     write_agreement(tmp_path, agreement())
     assert run("summarize", "--add", parts[0], "-o", "north.summary")[0] == 0
@@ -235,7 +235,7 @@ def test_a_sample_is_told_with_the_people_who_came_into_it_and_went(
 def test_what_is_kept_is_for_its_owner_alone_bounded_and_forgotten(
     tmp_path: Path, parts: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reservoir, "MOST_ROWS", 100)
+    monkeypatch.setattr(reservoir, "MOST_ROWS_KEPT", 100)
     sizes = []
     for part in parts:
         assert run("summarize", "--add", part, "--site", "north")[0] == 0
@@ -295,7 +295,7 @@ def test_a_part_needs_a_name_and_a_message_a_file(parts: list[Path]) -> None:
 
 
 def test_at_the_level_private_no_row_drives_another_one_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reservoir, "MOST_ROWS", 100)
+    monkeypatch.setattr(reservoir, "MOST_ROWS_KEPT", 100)
     monkeypatch.setattr(reservoir, "MOST_NUMBERS", 500)
     assert limit_of(Private(), 2) == 250
     table = grown([mixture(200)], 250).table()

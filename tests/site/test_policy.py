@@ -15,7 +15,7 @@ from goldfc.errors import BadRows, BadSettings, PolicyRefused
 from goldfc.learning.rows import InMemory
 from goldfc.message.columns import settings_in
 from goldfc.server.one_shot import fusion_of
-from goldfc.site.policy import MOST_BYTES, Policy, read_policy
+from goldfc.site.policy import MOST_BYTES_OF_A_POLICY, Policy, read_policy
 from goldfc.site.send import draft_summary, send
 from goldfc.site.summarize import summarize
 from goldfc.site.table.cells import person_digests
@@ -126,7 +126,7 @@ def test_the_limits_of_the_audit_are_the_sites_own(tmp_path: Path) -> None:
         (["most_auc = 1.5"], "settings-invalid most_auc: Input should be less than or equal to 1"),
         (["days = 400"], "keep-days 400 days are counted, but forgotten after 365"),
         (["smallest = "], "toml-invalid"),
-        (["# " + "x" * MOST_BYTES], "settings-large 65536"),
+        (["# " + "x" * MOST_BYTES_OF_A_POLICY], "settings-large 65536"),
         (["a = " + "[" * 5000], "toml-invalid"),
     ],
 )
@@ -160,7 +160,7 @@ def test_rows_have_the_number_of_their_person(tmp_path: Path, monkeypatch: pytes
     data, what = site(tmp_path / "a", whose=True), agreement()
     if large:
         monkeypatch.setattr("goldfc.site.table.table.LARGEST_IN_MEMORY", 10)
-        monkeypatch.setattr("goldfc.site.table.readers.BLOCK", 1000)
+        monkeypatch.setattr("goldfc.site.table.readers.BYTES_OF_A_BLOCK", 1000)
     with open_table(data, what.columns, person_column="who") as table:
         assert isinstance(table.rows, InMemory) is not large
         people = table.people
@@ -197,7 +197,7 @@ def test_a_missing_column_or_name_of_people_is_an_error(
     data, what = site(tmp_path / "a", whose=True), agreement()
     if large:
         monkeypatch.setattr("goldfc.site.table.table.LARGEST_IN_MEMORY", 10)
-        monkeypatch.setattr("goldfc.site.table.readers.BLOCK", 1000)
+        monkeypatch.setattr("goldfc.site.table.readers.BYTES_OF_A_BLOCK", 1000)
     with (
         pytest.raises(BadRows, match="There is no column 'patient', which is to say whose a row is; the file has"),
         open_table(data, what.columns, person_column="patient"),

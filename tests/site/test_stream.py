@@ -89,7 +89,7 @@ FORMS = {
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is large, and borders of blocks are everywhere."""
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
-    monkeypatch.setattr(readers, "BLOCK", 1000)
+    monkeypatch.setattr(readers, "BYTES_OF_A_BLOCK", 1000)
     monkeypatch.setattr(digests, "MOST_READ", 8)
 
 
@@ -288,7 +288,7 @@ def test_a_large_table_gives_the_same_message_and_digests(
     text = re.sub(*GAP, FORMS[form])
     first = message_of(file_with(tmp_path / "a", text), "east")
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
-    monkeypatch.setattr(readers, "BLOCK", 1000)
+    monkeypatch.setattr(readers, "BYTES_OF_A_BLOCK", 1000)
     assert message_of(file_with(tmp_path / "b", text), "east") == first
     assert {path.name for path in (tmp_path / "b").iterdir()} == {"data.csv", "east.summary", ".goldfc"}
     assert len(list((tmp_path / "b" / ".goldfc").iterdir())) == 6
@@ -301,7 +301,7 @@ def test_a_table_of_many_blocks_gives_the_same_message(
     text = "\n".join([HEADER, *lines_of(n_rows)])
     first = message_of(file_with(tmp_path / "a", text), "east")
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
-    monkeypatch.setattr(readers, "BLOCK", 10_000)
+    monkeypatch.setattr(readers, "BYTES_OF_A_BLOCK", 10_000)
     assert message_of(file_with(tmp_path / "b", text), "east") == first
 
 
@@ -366,7 +366,7 @@ def test_a_table_on_the_disk_is_passed_over_at_most_twelve_times(
         return read(self, start, stop)
 
     monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", 10)
-    monkeypatch.setattr(site_rows, "MOST_NUMBERS", at_once)
+    monkeypatch.setattr(site_rows, "MOST_NUMBERS_KEPT", at_once)
     monkeypatch.setattr(OnDisk, "read", counted)
     what = agreement(columns=[Column(name=name) for name in "abc"])
     with open_table(path, what.columns) as streamed:
@@ -413,7 +413,7 @@ def test_a_large_table_gets_the_same_labels(
     written, tallies = [], []
     for largest in (10**9, 10):
         monkeypatch.setattr(stream, "LARGEST_IN_MEMORY", largest)
-        monkeypatch.setattr(readers, "BLOCK", 1000)
+        monkeypatch.setattr(readers, "BYTES_OF_A_BLOCK", 1000)
         with open_table(data, what.columns, drop=True, id_column=id_column) as table:
             assert isinstance(table.rows, OnDisk) == (largest == 10)
             tallies.append(write_labels(labels_of(table, model), tmp_path / "labels.csv", id_column or "row", "m"))

@@ -449,7 +449,7 @@ def test_whoever_registers_a_reader_can_summarize_files_of_that_format(
     data = file_with(tmp_path, "".join(lines), "data.pairs")
     write_agreement(tmp_path, agreement())
     monkeypatch.setitem(READERS, ".pairs", Pairs)
-    monkeypatch.setattr(readers, "BLOCK", 50)
+    monkeypatch.setattr(readers, "BYTES_OF_A_BLOCK", 50)
     result = CliRunner().invoke(main, ["summarize", str(data), "-o", str(tmp_path / "east.summary")])
     assert result.exit_code == 0, result.output
     summary = agreement().read_summary(decode((tmp_path / "east.summary").read_bytes()))

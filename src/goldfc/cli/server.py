@@ -356,7 +356,7 @@ def show_status(status: "FolderStatus") -> None:
 
 def show_result(result: "Round", out: Path, names: "Names", sealed: Path | None = None) -> None:
     """What came out."""
-    from goldfc.report.changes import NOTHING, change_sentences
+    from goldfc.report.changes import NOTHING_CHANGED, change_sentences
 
     model = result.model
     show_left_out(result.left_out, result.odd)
@@ -372,7 +372,7 @@ def show_result(result: "Round", out: Path, names: "Names", sealed: Path | None 
     say(f"Its fingerprint, which every label has: {model.fingerprint}.")
     say(f"What they are like: {model.why}.")
     for sentence in change_sentences(model):
-        say(f"Changed: {sentence}" if sentence != NOTHING else sentence)
+        say(f"Changed: {sentence}" if sentence != NOTHING_CHANGED else sentence)
     say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")
 
 

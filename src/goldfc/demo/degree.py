@@ -16,7 +16,7 @@ from goldfc.errors import BadRows, BadSettings
 # Bandwidths that are tried, in units of the spread of all sites' rows.
 BANDWIDTHS = np.geomspace(0.01, 3.0, 26)
 # Squared distances held at once: 16 MB.
-CHUNK = 2_000_000
+DISTANCES_AT_ONCE = 2_000_000
 
 
 def non_icd_degree(sites: Sequence[FloatArray]) -> float:
@@ -88,7 +88,7 @@ def _on_pair(log_f: list[list[FloatArray]], site: int, a: int, b: int) -> FloatA
 
 def _squared_distances(at: FloatArray, rows: FloatArray) -> Iterator[tuple[int, FloatArray]]:
     """Squared distances of some rows of `at` to all `rows`, with the number of the first: memory stays bounded."""
-    step = max(1, CHUNK // len(rows))
+    step = max(1, DISTANCES_AT_ONCE // len(rows))
     for start in range(0, len(at), step):
         yield start, cdist(at[start : start + step], rows, "sqeuclidean")
 

@@ -192,14 +192,17 @@ class Court:
         kind: Kind = "own" if convex else "linked"
         certainty = np.full(len(linked.labels), linked.gap)
         why = f"there are clear gaps between clusters ({linked.gap:.2f} of 1)"
-        return Verdict(kind, f"{why}; {FORM[kind]}", linked.labels, certainty, levels)
+        return Verdict(kind, f"{why}; {FORM_IN_WORDS[kind]}", linked.labels, certainty, levels)
 
 
 WHY: dict[Kind, str] = {
     "shared": "clusters that are all stretched alike fit best for what they take to describe",
     "own": "clusters that are each stretched in their own way fit best, even for what they take to describe",
 }
-FORM = {"own": "each is round or stretched in its own way", "linked": "they are not convex, or not of one form"}
+FORM_IN_WORDS = {
+    "own": "each is round or stretched in its own way",
+    "linked": "they are not convex, or not of one form",
+}
 
 
 def is_clear(gap: float, other: float, at_least: float, lead: float) -> bool:

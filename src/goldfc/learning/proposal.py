@@ -36,7 +36,7 @@ from goldfc.learning.ward import Tree, grow_tree
 # tell the form of clusters it counts as more than to tell their number.
 OBSERVATIONS, OBSERVATIONS_OF_MORE, OBSERVATIONS_OF_FORM = 1.0, 3.0, 1.6
 # A cluster's own size is held to the common one as if so many more micro-clusters had that.
-HELD = 1.0
+SIZE_HELD = 1.0
 # Every k up to here is tried; above, steps of an eighth, and then every k around the best.
 EVERY_ONE_UP_TO = 12
 MOST = 100
@@ -232,7 +232,7 @@ def sizes_of(excess: FloatArray, mass: FloatArray, shape: tuple[int, ...]) -> Fl
     The less mass, the nearer to 1: a cluster could else shrink around a single micro-cluster.
     """
     n_points, n_features = shape
-    held = HELD * mass.sum() / n_points
+    held = SIZE_HELD * mass.sum() / n_points
     return np.asarray(1.0 + mass / (mass + held) * excess / n_features)
 
 
@@ -247,12 +247,12 @@ def climb(evidence: Callable[[int], float], most: int) -> Curve:
         curve[k] = evidence(k)
         step = max(1, k // 8) if k >= EVERY_ONE_UP_TO else 1
         k = min(k + step, most) if k < most else k + 1
-    while missing := [k for k in around(best_of(curve), curve) if k not in curve]:
+    while missing := [k for k in numbers_around(best_of(curve), curve) if k not in curve]:
         curve |= {k: evidence(k) for k in missing}
     return curve
 
 
-def around(best: int, curve: Curve) -> range:
+def numbers_around(best: int, curve: Curve) -> range:
     """All numbers between the neighbours of the best one."""
     below, above = [k for k in curve if k < best], [k for k in curve if k > best]
     return range(max(below, default=best), min(above, default=best) + 1)

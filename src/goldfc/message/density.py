@@ -23,9 +23,9 @@ from goldfc.message.model import Model, Prototypes
 
 # Rows are looked at so many numbers at a time, all clusters or prototypes counted; but at least so many rows, because
 # what must be known of the clusters is worked out for every part.
-AT_ONCE, ROWS_AT_LEAST = 200_000, 100
+NUMBERS_AT_ONCE, ROWS_AT_LEAST = 200_000, 100
 # Squared distances beyond this cannot be told.
-FURTHEST = 1e300
+FURTHEST_SQUARE = 1e300
 
 
 def shares_of_density(model: Model, rows: FloatArray) -> FloatArray:
@@ -55,14 +55,14 @@ def in_parts(model: Model, rows: FloatArray, work: Callable[[FloatArray], FloatA
             "rows-of-other-columns",
         )
     with np.errstate(over="ignore", invalid="ignore"):  # rows may be further away than can be told
-        return np.concatenate([np.empty((0, len(model.centroids))), *map(work, parts_of(model, rows))])
+        return np.concatenate([np.empty((0, len(model.centroids))), *map(work, rows_in_parts(model, rows))])
 
 
-def parts_of(model: Model, rows: FloatArray) -> Iterator[FloatArray]:
+def rows_in_parts(model: Model, rows: FloatArray) -> Iterator[FloatArray]:
     """Some rows at a time."""
     compared = model.centroids if model.prototypes is None else model.prototypes.points
     # Where every cluster has a covariance of its own, a row becomes as many rows as there are clusters.
-    step = max(ROWS_AT_LEAST, AT_ONCE // (compared.size if model.covariance.ndim == 3 else max(compared.shape)))
+    step = max(ROWS_AT_LEAST, NUMBERS_AT_ONCE // (compared.size if model.covariance.ndim == 3 else max(compared.shape)))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
@@ -110,7 +110,7 @@ def squares_from(model: Model, prototypes: Prototypes, numbers: FloatArray) -> F
 
 def as_told(squared: FloatArray) -> FloatArray:
     """Squared distances, as far as they can be told."""
-    return np.asarray(np.fmin(squared, FURTHEST))
+    return np.asarray(np.fmin(squared, FURTHEST_SQUARE))
 
 
 def distance_of_part(model: Model, rows: FloatArray) -> FloatArray:

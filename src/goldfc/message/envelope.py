@@ -20,14 +20,14 @@ from goldfc.errors import BadMessage, BadSettings
 from goldfc.message.columns import Name, Strict, complaint_code, first_complaint
 from goldfc.message.keyfile import Ask, from_environment, read_key_text, write_key_text
 from goldfc.message.message import canonical_json
-from goldfc.message.wire import MOST_BYTES, MOST_ENVELOPE_BYTES, naming, parse_json
+from goldfc.message.wire import MOST_BYTES_OF_A_MESSAGE, MOST_ENVELOPE_BYTES, naming, parse_json
 
 MAGIC = b"goldfc sealed 1\n"
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 KEY_BYTES, SIGNATURE_BYTES = 32, 64
 PUBLIC_PREFIX, PRIVATE_PREFIX = "goldfc-public-1:", "goldfc-private-1:"
 MOST_CONTEXT_BYTES = 1000
-MOST_SEALED_BYTES = MOST_BYTES + MOST_ENVELOPE_BYTES
+MOST_SEALED_BYTES = MOST_BYTES_OF_A_MESSAGE + MOST_ENVELOPE_BYTES
 # The field of Ed25519's curve, -x^2 + y^2 = 1 + D x^2 y^2, and the second coordinates of its points of small order.
 # Under such a key one signature fits many messages.
 FIELD = 2**255 - 19

@@ -22,7 +22,7 @@ LOCKED_PREFIX = "goldfc-locked-1:"
 # Where a program that nobody sits at finds the passphrase.
 VARIABLE = "GOLDFC_PASSPHRASE"
 SALT_BYTES, NONCE_BYTES = 16, 12
-MOST_BYTES = 1000
+MOST_BYTES_OF_A_KEY = 1000
 
 Ask = Callable[[], str | None]
 
@@ -36,7 +36,7 @@ def read_key_text(path: Path, ask: Ask = from_environment) -> str:
     """The text of a key; `ask` is asked for the passphrase if it is locked."""
     try:
         with path.open("rb") as file:
-            found, text = os.fstat(file.fileno()), file.read(MOST_BYTES).decode("ascii").strip()
+            found, text = os.fstat(file.fileno()), file.read(MOST_BYTES_OF_A_KEY).decode("ascii").strip()
     except (OSError, ValueError) as error:
         raise BadSettings(f"{path.name} cannot be read as a key.", "key-unreadable") from error
     mode = stat.S_IMODE(found.st_mode)
@@ -51,11 +51,11 @@ def read_key_text(path: Path, ask: Ask = from_environment) -> str:
 
 def write_key_text(path: Path, text: str, passphrase: str | None = None) -> None:
     """Into a file that only its owner can read; on Windows, whoever may read its folder can."""
-    kept = text if passphrase is None else locked(text, passphrase)
+    kept = text if passphrase is None else locked_text(text, passphrase)
     write_durably(path, f"{kept}\n".encode(), private=True)
 
 
-def locked(text: str, passphrase: str) -> str:
+def locked_text(text: str, passphrase: str) -> str:
     """The text of a key, for those who know the passphrase."""
     if not passphrase:
         raise BadSettings(

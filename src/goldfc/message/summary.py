@@ -19,7 +19,7 @@ from goldfc.message.schema import Array, Content, Fact, array, fact, group
 LARGEST_MASS = 10**8
 Count = Annotated[int, Field(ge=1, le=LARGEST_MASS)]
 # How far a shape may be from symmetric, and from having no negative variance in any direction: rounding.
-ROUNDING = 1e-9
+ROUNDING_OF_SHAPE = 1e-9
 # Numbers below this have fewer digits than others, and are as good as zero.
 FEWER_DIGITS = 1e-290
 
@@ -80,6 +80,11 @@ class Summary(Content):
     def layout(self) -> Layout:
         """Which features are numbers."""
         return self.terms.layout(self.centroids.shape[1])
+
+    @property
+    def masses(self) -> FloatArray:
+        """The mass of every micro-cluster; the same for all where it is not told."""
+        return np.ones(len(self.centroids)) if self.mass is None else self.mass.astype(np.float64)
 
     @property
     def rows(self) -> float | None:
@@ -198,6 +203,6 @@ def is_covariance(shape: FloatArray) -> bool:
     with np.errstate(over="ignore"):
         relative = shape / (scale[..., :, None] * scale[..., None, :])
     # No correlation is above 1, and far larger ones cannot be calculated with.
-    if not (np.abs(relative) <= 2.0).all() or np.abs(relative - relative.swapaxes(-2, -1)).max() > ROUNDING:
+    if not (np.abs(relative) <= 2.0).all() or np.abs(relative - relative.swapaxes(-2, -1)).max() > ROUNDING_OF_SHAPE:
         return False
-    return bool(np.linalg.eigvalsh(relative).min() >= -ROUNDING * shape.shape[-1])
+    return bool(np.linalg.eigvalsh(relative).min() >= -ROUNDING_OF_SHAPE * shape.shape[-1])

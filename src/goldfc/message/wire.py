@@ -29,7 +29,7 @@ from goldfc.message.schema import Array, Content, Fact, leaves_of
 from goldfc.message.summary import Summary
 
 FORMAT = 3
-MOST_BYTES = 16 * 2**20
+MOST_BYTES_OF_A_MESSAGE = 16 * 2**20
 MOST_HEADER_BYTES = 2**20
 MOST_KEYS = 100
 MOST_CENTROIDS = 20_000
@@ -76,7 +76,7 @@ def known_of(content: type[Content]) -> Known:
 
 
 # What may come as bytes.
-KNOWN = {content.KIND: known_of(content) for content in (Summary, Model)}
+KNOWN_PARTS = {content.KIND: known_of(content) for content in (Summary, Model)}
 
 
 def encode(message: Message, software: str | None = None) -> bytes:
@@ -84,10 +84,11 @@ def encode(message: Message, software: str | None = None) -> bytes:
     facts = {"format": FORMAT, "kind": message.kind, "software": software or this_software(), **message.facts}
     arrays = {name: np.ascontiguousarray(array, dtype="<f8") for name, array in message.arrays.items()}
     body: bytes = save(arrays, metadata={KEY: canonical_json(facts)})
-    if len(body) > MOST_BYTES or int.from_bytes(body[:8], "little") > MOST_HEADER_BYTES:
+    if len(body) > MOST_BYTES_OF_A_MESSAGE or int.from_bytes(body[:8], "little") > MOST_HEADER_BYTES:
         raise BadMessage(
             f"The message would have {len(body)} bytes and a header of {int.from_bytes(body[:8], 'little')}; "
-            f"{MOST_BYTES} and {MOST_HEADER_BYTES} are the limits: fewer micro-clusters or sites, or shorter names.",
+            f"{MOST_BYTES_OF_A_MESSAGE} and {MOST_HEADER_BYTES} are the limits: fewer micro-clusters or sites, or "
+            "shorter names.",
             "message-would-be-large",
         )
     return body
@@ -101,8 +102,8 @@ def this_software() -> str:
 def decode(body: bytes, source: str = "the message") -> Message:
     """Bytes from anywhere as a message, or `BadMessage`. What it says is still to be checked: `from_message`."""
     with naming(source):
-        if len(body) > MOST_BYTES:
-            raise BadMessage(f"it has {len(body)} bytes, and {MOST_BYTES} is the limit", "message-large")
+        if len(body) > MOST_BYTES_OF_A_MESSAGE:
+            raise BadMessage(f"it has {len(body)} bytes, and {MOST_BYTES_OF_A_MESSAGE} is the limit", "message-large")
         facts, tensors = read_facts(body)
         facts = checked_facts(facts)
         check_tensors(facts["kind"], tensors)
@@ -180,10 +181,10 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
             "format-other",
         )
     kind = facts.get("kind")
-    if not isinstance(kind, str) or kind not in KNOWN:
-        raise BadMessage(f"its kind must be one of {', '.join(KNOWN)}", "kind-unknown")
+    if not isinstance(kind, str) or kind not in KNOWN_PARTS:
+        raise BadMessage(f"its kind must be one of {', '.join(KNOWN_PARTS)}", "kind-unknown")
     try:
-        header = KNOWN[kind].header.model_validate(facts)
+        header = KNOWN_PARTS[kind].header.model_validate(facts)
     except ValidationError as error:
         raise BadMessage(
             f"its header is not as it should be ({first_complaint(error)})", complaint_code(error, "header-invalid")
@@ -193,7 +194,7 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def check_tensors(kind: str, tensors: dict[str, Any]) -> None:
     """Refuse arrays of the wrong name, type or size before their bytes are looked at."""
-    known = KNOWN[kind].arrays
+    known = KNOWN_PARTS[kind].arrays
     for name, facts in tensors.items():
         if name not in known:
             raise BadMessage(f"a {kind} has no array {name[:40]!r}", "array-unknown")
@@ -243,7 +244,7 @@ def read_message(path: Path) -> bytes:
                 "file-unreadable",
             ) from error
         with file:
-            size, most = os.fstat(file.fileno()).st_size, MOST_BYTES + MOST_ENVELOPE_BYTES
+            size, most = os.fstat(file.fileno()).st_size, MOST_BYTES_OF_A_MESSAGE + MOST_ENVELOPE_BYTES
             if size > most:
-                raise BadMessage(f"it has {size} bytes, and {MOST_BYTES} is the limit", "message-large")
+                raise BadMessage(f"it has {size} bytes, and {MOST_BYTES_OF_A_MESSAGE} is the limit", "message-large")
             return file.read(most + 1)

@@ -10,7 +10,7 @@ from goldfc.report.features import Feature, features_of
 
 # More names than these are not read.
 MOST_NAMES = 8
-NOTHING = "Nothing changed."
+NOTHING_CHANGED = "Nothing changed."
 
 
 def change_sentences(model: Model) -> tuple[str, ...]:
@@ -18,7 +18,7 @@ def change_sentences(model: Model) -> tuple[str, ...]:
     if model.descent is None:
         return ()
     told = [*who_came_and_left(model), *cluster_sentences(model)]
-    return tuple(told or [NOTHING])
+    return tuple(told or [NOTHING_CHANGED])
 
 
 def who_came_and_left(model: Model) -> Iterator[str]:
@@ -40,7 +40,7 @@ def cluster_sentences(model: Model) -> list[str]:
 
 def sentence_of(change: Change, features: Sequence[Feature]) -> str:
     """Of one change."""
-    before, now = (numbered(ids) for ids in (change.before, change.now))
+    before, now = (clusters_named(ids) for ids in (change.before, change.now))
     then, today = (f"{100.0 * share:.3g} %" for share in (change.share_before, change.share_now))
     match change.what:
         case "emerged":
@@ -57,7 +57,7 @@ def sentence_of(change: Change, features: Sequence[Feature]) -> str:
             return f"{now} {change.what} from {then} of all rows to {today}."
 
 
-def numbered(ids: Sequence[int]) -> str:
+def clusters_named(ids: Sequence[int]) -> str:
     """Clusters at the beginning of a sentence."""
     return f"Cluster{'s' if len(ids) > 1 else ''} {listed(ids)}"
 

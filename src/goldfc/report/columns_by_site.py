@@ -12,11 +12,11 @@ from goldfc.message.units import short
 from goldfc.server.plausible import Looks, Odd, odd_columns, said
 
 # More would be no table that anybody reads.
-MOST_COLUMNS, MOST_SITES = 40, 20
+MOST_COLUMNS, MOST_SITES_SHOWN = 40, 20
 
 
 @dataclass(frozen=True)
-class Place:
+class ColumnAtSite:
     """One column at one site."""
 
     mean: str
@@ -29,7 +29,7 @@ class ColumnsBySite:
     """The columns that differ most (down) at the sites (across), odd ones first, and what is said of these."""
 
     sites: tuple[str, ...]
-    lines: tuple[tuple[str, str, tuple[Place, ...]], ...]  # name, unit, cells
+    lines: tuple[tuple[str, str, tuple[ColumnAtSite, ...]], ...]  # name, unit, cells
     sentences: tuple[str, ...]
     all_sites: int
     all_columns: int
@@ -66,10 +66,10 @@ def chosen(told: Looks, odd: Sequence[Odd]) -> tuple[IntArray, IntArray]:
     columns = list(dict.fromkeys([one.number for one in odd] + np.argsort(-apart, kind="stable").tolist()))
     named = [told.sites.index(one.site) for one in odd if one.site is not None]
     sites = list(dict.fromkeys(named + list(range(len(told.sites)))))
-    return np.sort(sites[:MOST_SITES]), np.array(columns[:MOST_COLUMNS])
+    return np.sort(sites[:MOST_SITES_SHOWN]), np.array(columns[:MOST_COLUMNS])
 
 
-def seen_at(told: Looks, site: int, column: int, is_odd: bool) -> Place:
+def seen_at(told: Looks, site: int, column: int, is_odd: bool) -> ColumnAtSite:
     """Mean and spread in few digits."""
     spread = float(told.spreads[site, column])
-    return Place(short(float(told.means[site, column])), "" if np.isnan(spread) else short(spread), is_odd)
+    return ColumnAtSite(short(float(told.means[site, column])), "" if np.isnan(spread) else short(spread), is_odd)

@@ -7,7 +7,7 @@ from goldfc.message.model import Model
 from goldfc.site.label import predict_proba
 
 # So many rows are drawn of every cluster; of many features fewer, so that there are no more numbers than this in all.
-DRAWN, MOST_DRAWN = 200, 4_000_000
+ROWS_DRAWN, MOST_DRAWN = 200, 4_000_000
 # A table of more clusters is no table.
 MOST_CLUSTERS = 40
 
@@ -17,7 +17,7 @@ def confusion(model: Model) -> FloatArray | None:
     count, features = model.centroids.shape
     if not 1 < count <= MOST_CLUSTERS:
         return None
-    each, rng = min(DRAWN, MOST_DRAWN // (count * features)), np.random.default_rng(0)
+    each, rng = min(ROWS_DRAWN, MOST_DRAWN // (count * features)), np.random.default_rng(0)
     rows = np.vstack([drawn(model, cluster, each, rng) for cluster in range(count)])
     return np.asarray(predict_proba(model, rows).reshape(count, each, count).mean(axis=1))
 

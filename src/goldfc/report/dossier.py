@@ -16,12 +16,12 @@ from goldfc.report.evidence import (
     ATTACKS,
     CLAIMS,
     DESCRIBED,
-    LIMITS,
+    FOR_OWNER_ALONE,
     MEASURED,
     NOTHING_ELSE,
-    OWNER_ONLY,
     PLAINLY,
     SEALED_HIDES,
+    WHAT_REMAINS,
 )
 from goldfc.report.materials import Component
 from goldfc.report.page import templates
@@ -63,23 +63,23 @@ def sections_of(agreement: Agreement, components: Sequence[Component] = ()) -> t
         Section(
             "Which columns",
             head=("column", "kind", "values", "what is told"),
-            rows=tuple(map(told_of, agreement.columns)),
+            rows=tuple(map(column_row, agreement.columns)),
         ),
         thresholds(agreement),
         Section("Who can see what", head=("who", "sees", "shown by"), rows=tuple(sights(agreement))),
         keys(agreement),
         claims(agreement),
-        measured(agreement),
+        attack_section(agreement),
         Section(
             "What is not protected",
             (f"In full, with what was tried: {DESCRIBED} in the source.",),
-            tuple(sentence for sentence, levels in LIMITS if agreement.privacy in levels),
+            tuple(sentence for sentence, levels in WHAT_REMAINS if agreement.privacy in levels),
         ),
         software(components),
     )
 
 
-def fingerprint(agreement: Agreement) -> str:
+def digest_of_agreement(agreement: Agreement) -> str:
     """Of what was agreed on, however it is written; whoever has the same file can make the same dossier."""
     return hashlib.sha256(canonical_json(agreement.model_dump(mode="json")).encode()).hexdigest()[:16]
 
@@ -96,7 +96,7 @@ def in_short(agreement: Agreement) -> Section:
             f"together. {stay}{'every' if stay else 'Every'} site sends one message a round, and gets one model back, "
             "by which it labels its own rows.",
             f"The level of privacy is {agreement.level.promise}.{bound}",
-            f"Made by goldfc from a federation.toml with the fingerprint {fingerprint(agreement)}, for round "
+            f"Made by goldfc from a federation.toml with the fingerprint {digest_of_agreement(agreement)}, for round "
             f"{agreement.round}. A site's own policy.toml may be stricter than what stands here, never laxer.",
         ),
     )
@@ -170,11 +170,11 @@ def what_leaves(agreement: Agreement) -> Section:
         ("At most this; a site with few people tells less, or nothing. Rows, ids and labels do not leave.",)
         if agreement.privacy != "plain"
         else ("All of this. A mean may be a row.",),
-        tuple(parts_of(agreement)),
+        tuple(parts_told(agreement)),
     )
 
 
-def parts_of(agreement: Agreement) -> Iterator[str]:
+def parts_told(agreement: Agreement) -> Iterator[str]:
     """One for every part of a summary."""
     exact = {
         "plain": "exactly",
@@ -193,7 +193,7 @@ def parts_of(agreement: Agreement) -> Iterator[str]:
     yield "The names and units of the columns, and the names of federation and site."
 
 
-def told_of(column: Column) -> Row:
+def column_row(column: Column) -> Row:
     """One column, and what is told of it."""
     values = f"{column.range[0]:g} to {column.range[1]:g}" if column.range else ", ".join(column.categories) or "any"
     told = "means" if column.kind == "number" else "shares"
@@ -205,11 +205,11 @@ def told_of(column: Column) -> Row:
 def thresholds(agreement: Agreement) -> Section:
     """Numbers that decide whether something leaves, or is taken."""
     return Section(
-        "Thresholds", head=("what", "value", "set by"), rows=tuple(Row(line) for line in limits_of(agreement))
+        "Thresholds", head=("what", "value", "set by"), rows=tuple(Row(line) for line in each_threshold(agreement))
     )
 
 
-def limits_of(agreement: Agreement) -> Iterator[tuple[str, str, str]]:
+def each_threshold(agreement: Agreement) -> Iterator[tuple[str, str, str]]:
     """What is limited, to how much, and by whom."""
     usual, level = Policy(), agreement.level
     agreed, own, built_in = "the agreement", "the site's policy (its default)", "goldfc"
@@ -237,7 +237,7 @@ def limits_of(agreement: Agreement) -> Iterator[tuple[str, str, str]]:
 
 def sights(agreement: Agreement) -> Iterator[Row]:
     """Everybody who is near, and what they see."""
-    yield Row(("Who works at a site", "Its own rows, labels and messages, and the model"), (OWNER_ONLY,))
+    yield Row(("Who works at a site", "Its own rows, labels and messages, and the model"), (FOR_OWNER_ALONE,))
     yield Row(("The server", "Every site's summary, and the model; no label"), (NOTHING_ELSE,))
     yield Row(
         (
@@ -266,11 +266,11 @@ def keys(agreement: Agreement) -> Section:
             "ones by telephone.",
         ),
         head=("who", "fingerprint of the public key"),
-        rows=tuple(Row((name, digest_of(key))) for name, key in keys_of(agreement)),
+        rows=tuple(Row((name, digest_of(key))) for name, key in public_keys(agreement)),
     )
 
 
-def keys_of(agreement: Agreement) -> Iterator[tuple[str, str]]:
+def public_keys(agreement: Agreement) -> Iterator[tuple[str, str]]:
     """Everybody, with the public key."""
     yield "the server", agreement.server.key or ""
     for site in agreement.sites:
@@ -303,7 +303,7 @@ NOT_MEASURED = {
 }
 
 
-def measured(agreement: Agreement) -> Section:
+def attack_section(agreement: Agreement) -> Section:
     """Attacks and what came of them, where they were measured."""
     if agreement.privacy in NOT_MEASURED:
         return Section("Attacks", (NOT_MEASURED[agreement.privacy],))
@@ -345,9 +345,9 @@ def as_page(agreement: Agreement, components: Sequence[Component] = ()) -> str:
 def as_markdown(agreement: Agreement, components: Sequence[Component] = (), to_source: str | None = None) -> str:
     """The same as text, with links to what shows it if the source is at `to_source`."""
     lines = [
-        f"# {plain(TITLE)} {plain(agreement.federation)}",
+        f"# {without_markup(TITLE)} {without_markup(agreement.federation)}",
         "",
-        *([plain(agreement.title), ""] if agreement.title else []),
+        *([without_markup(agreement.title), ""] if agreement.title else []),
     ]
     for section in sections_of(agreement, components):
         lines += [f"## {section.title}", "", *lines_of(section, to_source)]
@@ -357,15 +357,15 @@ def as_markdown(agreement: Agreement, components: Sequence[Component] = (), to_s
 def lines_of(section: Section, to_source: str | None) -> Iterator[str]:
     """A section as Markdown."""
     for sentence in section.sentences:
-        yield from (plain(sentence), "")
-    yield from (f"- {plain(point)}" for point in section.points)
+        yield from (without_markup(sentence), "")
+    yield from (f"- {without_markup(point)}" for point in section.points)
     if section.points:
         yield ""
     if section.rows:
         yield from (table_line(section.head), "|" + "---|" * len(section.head))
         for row in section.rows:
             shown_by = [", ".join(linked(place, to_source) for place in row.shown_by)] if row.shown_by else []
-            yield table_line([*map(plain, row.cells), *shown_by])
+            yield table_line([*map(without_markup, row.cells), *shown_by])
         yield ""
 
 
@@ -380,12 +380,12 @@ def linked(place: str, to_source: str | None) -> str:
     return f"`{place}`" if to_source is None else f"[`{test or path}`]({to_source}{path})"
 
 
-def plain(text: str) -> str:
+def without_markup(text: str) -> str:
     """A text in which nothing means more than it says."""
     return SIGNS.sub(lambda sign: f"\\{sign[0]}", text)
 
 
-def is_page(head: bytes) -> bool:
+def is_dossier(head: bytes) -> bool:
     """Whether a file looks like one of these pages."""
     return head.startswith(b"<!doctype html") and TITLE.encode() in head
 
@@ -397,6 +397,6 @@ def is_markdown(head: bytes) -> bool:
 
 # By the suffix of the file: what writes it, and how one of ours is recognised.
 FORMS: dict[str, tuple[Callable[[Agreement, Sequence[Component]], str], Callable[[bytes], bool]]] = {
-    ".html": (as_page, is_page),
+    ".html": (as_page, is_dossier),
     ".md": (as_markdown, is_markdown),
 }

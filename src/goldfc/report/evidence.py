@@ -10,10 +10,10 @@ ATTACKS = "benchmarks/attacks/README.md"
 DESCRIBED = "docs/privacy.md"
 # Tests that more than one place names.
 NOTHING_ELSE = "tests/server/test_folder.py::test_a_site_must_tell_what_was_agreed_and_nothing_else"
-OWNER_ONLY = "tests/site/test_send.py::test_labels_are_for_their_owner_alone"
+FOR_OWNER_ALONE = "tests/site/test_send.py::test_labels_are_for_their_owner_alone"
 SEALED_HIDES = "tests/message/test_envelope.py::test_nothing_of_the_content_shows"
-LEVELS = ("plain", "suppressed", "private")
-ALL, HIDDEN, ROUNDED, NOISY = LEVELS, LEVELS[1:], LEVELS[1:2], LEVELS[2:]
+NAMES_OF_LEVELS = ("plain", "suppressed", "private")
+ALL, HIDES_NAMES, ROUNDED, NOISY = NAMES_OF_LEVELS, NAMES_OF_LEVELS[1:], NAMES_OF_LEVELS[1:2], NAMES_OF_LEVELS[2:]
 
 
 class Measured(NamedTuple):
@@ -188,7 +188,7 @@ CLAIMS = (
         "What stays at a site, and its labels, are for their owner alone (on Windows: as their folder is).",
         (
             "tests/site/test_ledger.py::test_everything_that_stays_is_private",
-            OWNER_ONLY,
+            FOR_OWNER_ALONE,
         ),
     ),
     Claim(
@@ -238,8 +238,8 @@ MEMBERS = (
     "many columns, and certainly by somebody who knows all other rows of the site."
 )
 # What is not protected, and the levels at which it is not.
-LIMITS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (PLAINLY, LEVELS[:1]),
+WHAT_REMAINS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (PLAINLY, NAMES_OF_LEVELS[:1]),
     ("It is not differential privacy: no bound holds against every attacker.", ROUNDED),
     (MEMBERS, ROUNDED),
     (

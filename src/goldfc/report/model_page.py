@@ -66,7 +66,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Of the table of features: a centroid's value, and how far it lies from the mean of all."""
 
     text: str
@@ -201,7 +201,7 @@ def of_clusters(model: Model, summaries: Sequence[Summary], names: Names) -> dic
         "support": support,
         "cards": list(cards(support, model, profiles, badges)),
         "alone": [badges[cluster].id for cluster in np.flatnonzero(support.micro.sum(axis=0) == 1)],
-        "table": table_of(profiles, shown_features),
+        "table": feature_table(profiles, shown_features),
         "n_features": len(profiles.features),
         "what": terrain.points.what,
         "discs": list(discs(terrain, badges)),
@@ -265,16 +265,16 @@ def most_different(profiles: Profiles) -> IntArray:
     return np.sort(np.argsort(-np.abs(profiles.z).max(axis=0), kind="stable")[:MOST_FEATURES_SHOWN])
 
 
-def table_of(profiles: Profiles, shown_features: IntArray) -> list[tuple[Feature, list[Cell]]]:
+def feature_table(profiles: Profiles, shown_features: IntArray) -> list[tuple[Feature, list[TableCell]]]:
     """Every feature (down) in every cluster (across)."""
     return [(profiles.features[f], list(cells_of(profiles, f))) for f in shown_features.tolist()]
 
 
-def cells_of(profiles: Profiles, f: int) -> Iterator[Cell]:
+def cells_of(profiles: Profiles, f: int) -> Iterator[TableCell]:
     """One feature in every cluster."""
     feature = profiles.features[f]
     for value, spread, z in zip(profiles.means[:, f], profiles.spread[:, f], profiles.z[:, f], strict=True):
-        yield Cell(feature.text(value), "" if feature.is_share else feature.text(spread), float(z))
+        yield TableCell(feature.text(value), "" if feature.is_share else feature.text(spread), float(z))
 
 
 def discs(terrain: Terrain, badges: Sequence[Badge]) -> Iterator[tuple[float, float, float, Badge, str]]:

@@ -12,10 +12,10 @@ from goldfc.learning.micro_clusters import means_of
 from goldfc.learning.ward import grow_tree
 from goldfc.message.model import Model
 from goldfc.report.profiles import Profiles
-from goldfc.report.terrain import Seen, Terrain
+from goldfc.report.terrain import Mapped, Terrain
 
 # How many clusters fewer and more there are at the most, and how many more at the least.
-FEWER, MORE, MORE_AT_LEAST = 8, 8, 4
+FEWER, AT_MOST_MORE, MORE_AT_LEAST = 8, 8, 4
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 Origin = Literal["merged", "taken", "split", "level"]
@@ -44,7 +44,7 @@ def stops(
     """
     points, count = terrain.points, len(ids)
     fewer = merged(terrain, profiles, ids, max(2, count - FEWER, min([*wanted, count - FEWER])))
-    more = cut_further(terrain, profiles, ids, min(count + MORE, max([*wanted, count + MORE_AT_LEAST])))
+    more = cut_further(terrain, profiles, ids, min(count + AT_MOST_MORE, max([*wanted, count + MORE_AT_LEAST])))
     found = [
         *(stop_of(points, ids, "merged", *step) for step in fewer),
         *(stop_of(points, ids, "split", *step) for step in more),
@@ -55,7 +55,7 @@ def stops(
     return tuple(by_number[number] for number in sorted(by_number))
 
 
-def stop_of(points: Seen, ids: Sequence[int], origin: Origin, groups: IntArray, sentence: str) -> Stop:
+def stop_of(points: Mapped, ids: Sequence[int], origin: Origin, groups: IntArray, sentence: str) -> Stop:
     """Call every group after the clusters that are merged in it, or after the one that most of it is from."""
     table = np.zeros((len(ids) if origin == "taken" else int(groups.max()) + 1, len(ids)))
     np.add.at(table, (groups, points.labels), points.mass)
@@ -82,7 +82,7 @@ def letters(of: IntArray, mass: FloatArray) -> list[str]:
     return found
 
 
-def finer_levels(model: Model, points: Seen) -> Iterator[Step]:
+def finer_levels(model: Model, points: Mapped) -> Iterator[Step]:
     """The partitions that the fusion found on its way to the clusters."""
     if points.what != "micro-cluster" or len(points.labels) < len(model.micro_labels):
         return
@@ -135,7 +135,7 @@ def cut_further(terrain: Terrain, profiles: Profiles, ids: Sequence[int], most: 
         yield groups, f"A part of {ids[cluster]} is cut off, {100.0 * cut.share:.0f} % of it; it differs in {told}."
 
 
-def mean_of(points: Seen, own: NDArray[np.bool_]) -> FloatArray:
+def mean_of(points: Mapped, own: NDArray[np.bool_]) -> FloatArray:
     """The mean of some points."""
     return np.asarray(np.average(points.centres[own], axis=0, weights=points.mass[own]))
 

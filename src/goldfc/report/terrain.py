@@ -28,21 +28,21 @@ OF_ITS_OWN = 1e-3
 # Points that are closer together than this are one.
 SAME_PLACE = 1e-9
 
-What = Literal["micro-cluster", "prototype", "mean"]
+PointKind = Literal["micro-cluster", "prototype", "mean"]
 
 
 @dataclass(frozen=True)
-class Seen:
+class Mapped:
     """What is known of where rows are: micro-clusters where their summaries are given, or what the model has."""
 
-    what: What
+    what: PointKind
     centres: FloatArray  # (points, features)
     mass: FloatArray
     labels: IntArray  # the cluster of each, by its place in the model
     titles: tuple[str, ...]
 
     @classmethod
-    def of(cls, model: Model, summaries: Sequence[Summary]) -> "Seen":
+    def of(cls, model: Model, summaries: Sequence[Summary]) -> "Mapped":
         """Micro-clusters; without all summaries prototypes, or no more than the clusters' means."""
         told = {summary.site: summary for summary in summaries}
         if set(told) == set(model.sites):
@@ -53,11 +53,11 @@ class Seen:
         titles = tuple(f"{mass:,.0f} rows" for mass in model.mass)
         return cls("mean", model.centroids, model.mass, np.arange(len(model.mass)), titles)
 
-    def largest(self, most: int) -> "Seen":
+    def largest(self, most: int) -> "Mapped":
         """The heaviest of very many, in their order; the largest mass is 1."""
         chosen = np.sort(np.argsort(-self.mass, kind="stable")[:most])
         mass = np.maximum(self.mass[chosen] / self.mass.max(), LEAST_MASS)
-        return Seen(
+        return Mapped(
             self.what, self.centres[chosen], mass, self.labels[chosen], tuple(self.titles[n] for n in chosen.tolist())
         )
 
@@ -66,13 +66,13 @@ class Seen:
 class Terrain:
     """Points of the map, and where they are if distances are those that the clusters' covariance means."""
 
-    points: Seen
+    points: Mapped
     flat: FloatArray  # (points, directions)
 
     @classmethod
     def of(cls, model: Model, summaries: Sequence[Summary], profiles: Profiles) -> "Terrain":
-        """What is known of where rows are."""
-        points = Seen.of(model, summaries).largest(MOST_POINTS)
+        """PointKind is known of where rows are."""
+        points = Mapped.of(model, summaries).largest(MOST_POINTS)
         return cls(points, flattened(model, points.centres, profiles))
 
     @property
@@ -88,7 +88,7 @@ class Terrain:
         return np.asarray(np.maximum(largest * np.sqrt(self.points.mass), LEAST_DISC))
 
 
-def micro_clusters(model: Model, summaries: Sequence[Summary]) -> Seen:
+def micro_clusters(model: Model, summaries: Sequence[Summary]) -> Mapped:
     """Those of all sites, in the model's order; where masses are withheld, all count alike."""
     masses = [np.ones(len(one.centroids)) if one.mass is None else one.mass.astype(np.float64) for one in summaries]
     rows = [
@@ -101,7 +101,7 @@ def micro_clusters(model: Model, summaries: Sequence[Summary]) -> Seen:
         for site, own, sure in zip(model.micro_sites, rows, model.micro_certainty.tolist(), strict=True)
     )
     centres = np.vstack([one.centroids for one in summaries])
-    return Seen("micro-cluster", centres, np.concatenate(masses), model.micro_labels, titles)
+    return Mapped("micro-cluster", centres, np.concatenate(masses), model.micro_labels, titles)
 
 
 def flattened(model: Model, points: FloatArray, profiles: Profiles) -> FloatArray:

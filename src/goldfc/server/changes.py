@@ -34,13 +34,13 @@ from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 
 # Rows that are drawn of every cluster of the model before.
-DRAWN = 200
+DRAWN_EACH = 200
 # A cluster is new, or gone, where there was, or is, less than this of its rows.
-FEW = 0.25
+FEW_ROWS = 0.25
 # What two clusters have in common only counts if it is so much of either.
 SOME = 0.15
 # A cluster has grown if its share of all rows is so many times what it was, and by so much.
-TIMES, AT_LEAST = 1.5, 0.02
+TIMES_AS_LARGE, AT_LEAST = 1.5, 0.02
 # It has moved if its mean has, by so many standard deviations of its rows, or by such a share of them.
 MOVED, MOVED_SHARE = 0.5, 0.2
 
@@ -99,12 +99,12 @@ class Tables:
     @cached_property
     def gone(self) -> BoolArray:
         """Clusters before that few rows of today belong to."""
-        return np.asarray((self.today[:-1].sum(axis=1) < FEW * self.size_before) & ~self.mutual.any(axis=1))
+        return np.asarray((self.today[:-1].sum(axis=1) < FEW_ROWS * self.size_before) & ~self.mutual.any(axis=1))
 
     @cached_property
     def new(self) -> BoolArray:
         """Clusters now that few rows of then belonged to."""
-        return np.asarray((self.then[:, :-1].sum(axis=0) < FEW * self.size_now) & ~self.mutual.any(axis=0))
+        return np.asarray((self.then[:, :-1].sum(axis=0) < FEW_ROWS * self.size_now) & ~self.mutual.any(axis=0))
 
     @cached_property
     def bond(self) -> FloatArray:
@@ -133,7 +133,7 @@ class Tables:
 def compare(before: Model, now: Model, summaries: Sequence[Summary], rng: np.random.Generator) -> Tables:
     """Both tables; `summaries` are those of the model now, in the order of its sites."""
     points = np.vstack([summary.centroids for summary in summaries])
-    mass = np.concatenate([masses_in(summary) for summary in summaries])
+    mass = np.concatenate([summary.masses for summary in summaries])
     counted = table_of(labels_by(before, points), now.micro_labels, mass, (len(before.mass) + 1, len(now.mass)))
     today = counted / counted.sum(axis=0) * (now.mass / now.mass.sum())
     drawn = np.vstack([drawn_then(before, now, cluster, rng) for cluster in range(len(before.mass))])
@@ -141,11 +141,6 @@ def compare(before: Model, now: Model, summaries: Sequence[Summary], rng: np.ran
     rest = np.maximum(before.mass - same.sum(axis=1), 0.0)
     then = same + rest[:, None] * drawn
     return Tables(today, then / then.sum(axis=1, keepdims=True) * (before.mass / before.mass.sum())[:, None])
-
-
-def masses_in(summary: Summary) -> FloatArray:
-    """Of its micro-clusters; all the same where they are not told."""
-    return np.ones(len(summary.centroids)) if summary.mass is None else summary.mass.astype(np.float64)
 
 
 def labels_by(model: Model, points: FloatArray) -> IntArray:
@@ -167,7 +162,7 @@ def still_there(before: Model, now: Model, summaries: Sequence[Summary]) -> Floa
     for summary in summaries:
         if summary.site in before.sites and before.digest_of(summary.site) == now.digest_of(summary.site):
             labels = before.labels_of(summary.site), now.labels_of(summary.site)
-            table += table_of(*labels, masses_in(summary), (len(before.mass), len(now.mass) + 1))
+            table += table_of(*labels, summary.masses, (len(before.mass), len(now.mass) + 1))
     return table
 
 
@@ -179,34 +174,34 @@ def drawn_then(before: Model, now: Model, cluster: int, rng: np.random.Generator
 
 def draw_rows(model: Model, cluster: int, rng: np.random.Generator) -> FloatArray:
     """Rows as the model tells a cluster."""
-    layout, rows = model.layout, np.empty((DRAWN, model.centroids.shape[1]))
+    layout, rows = model.layout, np.empty((DRAWN_EACH, model.centroids.shape[1]))
     origins = origins_of(model, cluster, rng)
     if len(layout.numbers):
         covariance = model.covariance[cluster] if model.covariance.ndim == 3 else model.covariance
-        normal = rng.normal(size=(DRAWN, len(layout.numbers)))
+        normal = rng.normal(size=(DRAWN_EACH, len(layout.numbers)))
         around = normal * np.sqrt(covariance) if covariance.ndim == 1 else normal @ np.linalg.cholesky(covariance).T
         rows[:, layout.numbers] = origins[:, layout.numbers] + around
     for features in layout.categories:
-        rows[:, features] = draw_levels(np.clip(model.centroids[cluster, features], 0.0, 1.0), rng)
+        rows[:, features] = draw_categories(np.clip(model.centroids[cluster, features], 0.0, 1.0), rng)
     return rows
 
 
 def origins_of(model: Model, cluster: int, rng: np.random.Generator) -> FloatArray:
     """What rows lie around: the centroid, or prototypes, as often as their mass says."""
     if model.prototypes is None:
-        return np.tile(model.centroids[cluster], (DRAWN, 1))
+        return np.tile(model.centroids[cluster], (DRAWN_EACH, 1))
     own = model.prototypes.labels == cluster
     mass = model.prototypes.mass[own]
-    chosen: FloatArray = model.prototypes.points[own][rng.choice(len(mass), DRAWN, p=mass / mass.sum())]
+    chosen: FloatArray = model.prototypes.points[own][rng.choice(len(mass), DRAWN_EACH, p=mass / mass.sum())]
     return chosen
 
 
-def draw_levels(shares: FloatArray, rng: np.random.Generator) -> FloatArray:
+def draw_categories(shares: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Levels of a category as often as its shares say; a single share is that of yes."""
     if len(shares) == 1:
-        return (rng.random((DRAWN, 1)) < shares).astype(np.float64)
+        return (rng.random((DRAWN_EACH, 1)) < shares).astype(np.float64)
     usual = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
-    return rng.multinomial(1, usual, size=DRAWN).astype(np.float64)
+    return rng.multinomial(1, usual, size=DRAWN_EACH).astype(np.float64)
 
 
 # --- ids ---
@@ -282,7 +277,7 @@ class Telling:
         if (tables.parent == was).sum() > 1 or (tables.child == place).sum() > 1:
             return
         then, today = tables.size_before[was], tables.size_now[place]
-        if abs(today - then) >= AT_LEAST and max(today, then) >= TIMES * min(today, then):
+        if abs(today - then) >= AT_LEAST and max(today, then) >= TIMES_AS_LARGE * min(today, then):
             yield self.change("grew" if today > then else "shrank", [was], [place])
         if moves := moves_of(self.before, self.now, was, place):
             yield self.change("moved", [was], [place], moves)
@@ -313,7 +308,7 @@ def share_of(sizes: FloatArray) -> float:
 
 def moves_of(before: Model, now: Model, was: int, place: int) -> list[Move]:
     """The features that have moved, those first that have moved furthest."""
-    far = (now.centroids[place] - before.centroids[was]) / steps_of(before, was)
+    far = (now.centroids[place] - before.centroids[was]) / least_moves_of(before, was)
     furthest = np.argsort(-np.abs(far), kind="stable")[:MOST_MOVES]
     return [
         Move(feature=int(f), before=float(before.centroids[was, f]), now=float(now.centroids[place, f]))
@@ -322,7 +317,7 @@ def moves_of(before: Model, now: Model, was: int, place: int) -> list[Move]:
     ]
 
 
-def steps_of(model: Model, cluster: int) -> FloatArray:
+def least_moves_of(model: Model, cluster: int) -> FloatArray:
     """How far a mean must have moved, of every feature."""
     steps = np.full(model.centroids.shape[1], MOVED_SHARE)
     covariance = model.covariance[cluster] if model.covariance.ndim == 3 else model.covariance

@@ -91,7 +91,7 @@ class OneShot:
             group = merge_many(micro, self.at_most, rng)
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
-            usual = None if self.before is None else usual_in(self.before)
+            usual = None if self.before is None else usual_of(self.before)
             verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual)
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
@@ -120,7 +120,7 @@ class OneShot:
         )
 
 
-def usual_in(before: Model) -> Usual:
+def usual_of(before: Model) -> Usual:
     """What there was: of which kind, how many, and whether gaps told them apart."""
     by_gaps = before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps)
     return Usual(before.kind, len(before.centroids), by_gaps)

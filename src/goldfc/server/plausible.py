@@ -23,7 +23,7 @@ from goldfc.message.units import FITS, SPREADS_DIFFER, Conversion, Look, likely,
 
 # A mean lies far out from so many spreads of the others on, and a spread is wide. Student's t with two degrees of
 # freedom makes honest spreads ten times as wide.
-FAR, WIDE = 5.0, 20.0
+FAR_FROM_OTHERS, WIDE = 5.0, 20.0
 # Mean and spread are both so many times the others', or one part of so many. What comes near to zero honestly becomes
 # small there: where the spread is more than so much of the mean it takes more, and where it is far more nothing counts.
 TIMES, TIMES_NEAR_ZERO = 6.0, 60.0
@@ -34,14 +34,14 @@ MIXED, REACH, WITHIN = 0.3, 3.0, 3.0
 # A refusal takes so many times as much as a warning, and so many sites. So do two sites, of whom nobody is the odd one.
 SURE, LEAST_TO_REFUSE, LEAST_TO_NAME = 2.0, 5, 3
 # What spreads by less, relative to its mean, is constant up to rounding.
-ROUNDING = 1e-9
+UP_TO_ROUNDING = 1e-9
 # A constant is natural where so much of the others' rows have its value, up to so much of their spread; or up to half a
 # step of what they tell, which shows in so many different values, but not more than so much.
 NATURAL, SAME, STEPS, MOST_BESIDE = 0.2, 0.1, 5, 0.25
 # So many sentences are said: a page or a status file has no room for thousands. Swaps are sought in so many columns.
 MOST_SAID, MOST_SWAPPED = 10, 50
 
-Kind = Literal["other", "constant", "apart"]
+KindOfOddness = Literal["other", "constant", "apart"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Looks:
             means=np.array([mean for mean, _ in looks]),
             spreads=np.array([spread for _, spread in looks]),
             centroids=tuple(summary.centroids[:, numbers] for summary in summaries),
-            masses=tuple(masses_in(summary) for summary in summaries),
+            masses=tuple(summary.masses for summary in summaries),
         )
 
     @property
@@ -82,18 +82,13 @@ class Looks:
         return f"{self.columns[column]} {self.units[column]}"
 
 
-def masses_in(summary: Summary) -> FloatArray:
-    """The mass of every micro-cluster; the same for all where it is not told."""
-    return np.ones(len(summary.centroids)) if summary.mass is None else summary.mass.astype(np.float64)
-
-
 def look_of(summary: Summary) -> tuple[FloatArray, FloatArray]:
     """Mean and spread of every column of numbers: as told, or as the micro-clusters have them."""
     numbers = summary.layout.numbers
     if summary.moments is not None:
         mean, spread = summary.moments.mean[numbers], np.sqrt(summary.moments.variance[numbers])
-        return mean, np.where(spread > ROUNDING * np.abs(mean), spread, 0.0)
-    centroids, weights = summary.centroids[:, numbers], masses_in(summary)
+        return mean, np.where(spread > UP_TO_ROUNDING * np.abs(mean), spread, 0.0)
+    centroids, weights = summary.centroids[:, numbers], summary.masses
     mean = np.average(centroids, axis=0, weights=weights)
     within = 0.0 if summary.shape is None else diagonal_of(summary.shape)
     spread = np.sqrt(np.average((centroids - mean) ** 2, axis=0, weights=weights) + within)
@@ -104,7 +99,7 @@ def look_of(summary: Summary) -> tuple[FloatArray, FloatArray]:
 class Odd:
     """A column that is odd at one site; or at nobody knows which, where the site is None."""
 
-    kind: Kind
+    kind: KindOfOddness
     site: str | None
     column: str
     number: int  # of the column, among the columns of numbers
@@ -149,9 +144,10 @@ def count_votes(told: Looks, site: int) -> tuple[FloatArray, FloatArray, FloatAr
 def votes_against(told: Looks, site: int) -> FloatArray:
     """How odd every other site (down) finds every column of one (across): from 1 on, too odd.
 
-    It is too odd for site k if its mean is further from the median of the others' means than FAR times the root mean
-    square of k's rows around that median; if its spread is WIDE times as large; or if mean and spread are both TIMES as
-    large, or as small, as those of k. A site many of whose rows are like the others' has clusters that they do not see.
+    It is too odd for site k if its mean is further from the median of the others' means than FAR_FROM_OTHERS times the
+    root mean square of k's rows around that median; if its spread is WIDE times as large; or if mean and spread are
+    both TIMES as large, or as small, as those of k. A site many of whose rows are like the others' has clusters that
+    they do not see.
     """
     rest = np.arange(len(told.sites)) != site
     own_mean, own_spread = told.means[site], told.spreads[site]
@@ -163,7 +159,7 @@ def votes_against(told: Looks, site: int) -> FloatArray:
     times = both_times(own_mean / nonzero(means), own_spread / nonzero(spreads))
     times = np.where((spreads > 0.0) & (spreads <= NEAR_ZERO * size), times, 1.0)
     larger, smaller = times / TIMES, 1.0 / (enough * times)
-    far, wide = np.abs(own_mean - centre) / (FAR * around), own_spread / (WIDE * around)
+    far, wide = np.abs(own_mean - centre) / (FAR_FROM_OTHERS * around), own_spread / (WIDE * around)
     beyond = np.max([np.nan_to_num(vote) for vote in (far, wide, larger)], axis=0)
     beyond *= share_among(told, site, centre, np.nanmedian(np.hypot(spreads, means - centre), axis=0)) < MIXED
     return np.asarray(np.maximum(beyond, np.nan_to_num(smaller)))

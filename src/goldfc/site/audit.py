@@ -14,7 +14,7 @@ from goldfc.learning.rows import Sample
 from goldfc.message.columns import Column
 from goldfc.message.summary import Summary
 from goldfc.site.learn import to_grid, unit_of
-from goldfc.site.membership import Guess, Trial, areas, guess_of, statistics_of, train, try_out
+from goldfc.site.membership import Guess, Trial, areas, guess_by_score, statistics_of, train, try_out
 from goldfc.site.privacy import SameAsRows, Told, people_of_each
 from goldfc.site.rows import Rows
 
@@ -31,7 +31,7 @@ WARNINGS = ("membership", "near", "dominated", "constant")
 FEWEST_PEOPLE, MOST_SPLITS, ROWS_TO_SPLIT = 12, 40, 10_000
 # Shares of the people that are summarised again, and that are tried beside these; the rest is the attacker's own. She
 # has more others than that: half as many members make up for it. Of more than so many people a sample is split.
-INSIDE, OUTSIDE = 0.5, 0.12
+SHARE_INSIDE, OUTSIDE = 0.5, 0.12
 MANY_PEOPLE, PEOPLE_AT_MOST = 20_000, 40_000
 # Rows of each kind that are looked at in a split.
 MOST_LOOKED_AT = 2_000
@@ -258,7 +258,7 @@ def membership_of(rows: Rows, again: Again, expected: float | None = None) -> Gu
     crossed = (halves, halves[::-1])
     score = [train(trials[learned])(statistics_of(trials[tried])) for learned, tried in crossed]
     member = [one.member for _, tried in crossed for one in trials[tried]]
-    combined = guess_of(np.concatenate(score), np.concatenate(member))
+    combined = guess_by_score(np.concatenate(score), np.concatenate(member))
     # And by the one statistic that was the best before.
     each = np.array([areas(one) for one in trials])
     single = float(np.mean([each[tried][:, each[learned].mean(axis=0).argmax()].mean() for learned, tried in crossed]))
@@ -280,7 +280,7 @@ def trials_of(rows: Rows, again: Again, rng: np.random.Generator) -> list[Trial]
 
 
 @dataclass(frozen=True)
-class Lots:
+class Places:
     """Places of the rows of one site, of others that are tried beside these, and of those that are the attacker's."""
 
     inside: RowLabels
@@ -295,7 +295,7 @@ class Lots:
         return inside, outside, others
 
 
-def split_once(rows: Rows, rng: np.random.Generator) -> Lots:
+def split_once(rows: Rows, rng: np.random.Generator) -> Places:
     """By lot, all rows of a person alike."""
     if rows.people is None:
         part = lots_of(rows.shape[0], rng)
@@ -303,7 +303,7 @@ def split_once(rows: Rows, rng: np.random.Generator) -> Lots:
         names, number = np.unique(rows.people, return_inverse=True)
         part = lots_of(len(names), rng)[number]
     inside, outside, others = (np.flatnonzero(part == number).astype(np.int32) for number in range(3))
-    return Lots(inside, outside, others)
+    return Places(inside, outside, others)
 
 
 def lots_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -312,25 +312,25 @@ def lots_of(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     Of few people exactly so many; of many by lot, a piece at a time, because there may be more than fit into memory.
     """
     if count > MANY_PEOPLE:
-        part, up_to = np.empty(count, dtype=np.uint8), np.array([INSIDE, INSIDE + OUTSIDE, 1.0])
+        part, up_to = np.empty(count, dtype=np.uint8), np.array([SHARE_INSIDE, SHARE_INSIDE + OUTSIDE, 1.0])
         up_to *= min(1.0, PEOPLE_AT_MOST / count)
         for start in range(0, count, MANY_PEOPLE):
             own = part[start : start + MANY_PEOPLE]
             own[:] = np.searchsorted(up_to, rng.random(len(own)), side="right")
         return part
-    first = int(INSIDE * count)
+    first = int(SHARE_INSIDE * count)
     second = first + max(2, int(OUTSIDE * count))
     return np.repeat(np.arange(3, dtype=np.uint8), (first, second - first, count - second))[rng.permutation(count)]
 
 
-def tried(rows: Rows, split: Lots, again: Again) -> Trial:
+def tried(rows: Rows, split: Places, again: Again) -> Trial:
     """One site of some of the rows, and what can be guessed of all of them."""
     summary = again(rows.chosen(split.inside))
     inside, outside, others = (rows.source.take(places) for places in split.looked_at())
     return try_out(inside, outside, others, summary)
 
 
-def halves_of(rows: Rows, split: Lots, again: Again, rng: np.random.Generator) -> Iterator[Trial]:
+def halves_of(rows: Rows, split: Places, again: Again, rng: np.random.Generator) -> Iterator[Trial]:
     """Those who are looked at in one split, in two halves by lot, all rows of a person in one of them."""
     trial, places = tried(rows, split, again), np.concatenate(split.looked_at()[:2])
     names, number = np.unique(places if rows.people is None else rows.people[places], return_inverse=True)

@@ -44,7 +44,7 @@ FURTHEST = 2.0**53
 # So many of the lowest and highest values of a column are tried as its ends.
 ENDS = 3
 # So many rows are looked for, to see whether a column is the same; this share of them must be found.
-SAMPLE, FOUND = 4096, 0.5
+ROWS_LOOKED_FOR, FOUND = 4096, 0.5
 # So many kept rows are read at a time.
 MOST_READ = 2**14
 # So many numbers are mixed at a time: they stay near the processor.
@@ -327,7 +327,7 @@ def found_again(kept: Kept, now: Looked, key: Key) -> list[tuple[Match, ...]]:
 
     Of few values, some may fit by chance in units that are not theirs; so there is more than one way to see it.
     """
-    sample, (low, high) = sample_of(now.rows.source, SAMPLE), now.ends_tried
+    sample, (low, high) = sample_of(now.rows.source, ROWS_LOOKED_FOR), now.ends_tried
     tried = {feature: candidates(kept, now, feature, low, high) for feature in range(len(kept.names))}
     wanted = {
         feature: np.array([digest_of_cells(sample[:, m.now], m.low, m.high, key) for m in ways])

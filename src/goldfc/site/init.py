@@ -59,7 +59,7 @@ SHORT_ANSWERS = ({"0", "1"}, {"y", "n"}, {"t", "f"})
 
 
 @dataclass
-class Look:
+class ColumnSeen:
     """What was seen of a column so far, whatever the size of the tables."""
 
     header: str
@@ -120,7 +120,7 @@ class Look:
             self.texts = None
 
     def note_bad(self, values: pa.Array) -> None:
-        """Look at what is no number."""
+        """ColumnSeen at what is no number."""
         if len(values):
             self.dates += int(by_value(is_date, values, bool).sum())
             self.bad = self.bad or str(values[0].as_py()).strip()
@@ -208,15 +208,15 @@ def guess_columns(
     return guess_of(looks, wanted, id_column, len(tables))
 
 
-def look_at(tables: Sequence[Path], smallest: int, most_blocks: int | None, asked: Form) -> list[Look]:
+def look_at(tables: Sequence[Path], smallest: int, most_blocks: int | None, asked: Form) -> list[ColumnSeen]:
     """All columns, in the order of the first table; those that look alike in several tables are one."""
-    looks = dict[str, Look]()
+    looks = dict[str, ColumnSeen]()
     for path in tables:
         form = read_form(path).merged(asked)
         names = column_names(path, form)
         agreed = agreed_names(names, form)
         for header, name in agreed.items():
-            look = looks.setdefault(look_of_header(name), Look(header, name, smallest))
+            look = looks.setdefault(look_of_header(name), ColumnSeen(header, name, smallest))
             converted = {"factor", "offset"} & form.of(look.name).model_fields_set
             look.seen_in(path.name, "" if converted else name_and_unit(header)[1])
         style: NumberStyle | None = None
@@ -230,7 +230,7 @@ def look_at(tables: Sequence[Path], smallest: int, most_blocks: int | None, aske
     return list(looks.values())
 
 
-def refuse_row_as_header(looks: Sequence[Look]) -> None:
+def refuse_row_as_header(looks: Sequence[ColumnSeen]) -> None:
     """Without a header the first row would give columns their names, and these go to all sites."""
     if seems_to_be_a_row(looks):
         shown = ", ".join(repr(look.name) for look in looks[:MOST_SHOWN])
@@ -241,7 +241,7 @@ def refuse_row_as_header(looks: Sequence[Look]) -> None:
         )
 
 
-def seems_to_be_a_row(looks: Sequence[Look]) -> bool:
+def seems_to_be_a_row(looks: Sequence[ColumnSeen]) -> bool:
     """Whether the names over columns of numbers are numbers, but no series; or a text is called like a value of it."""
     over_numbers = [look.name for look in looks if look.numbers and not is_gap(look.name) and not is_unnamed(look.name)]
     if over_numbers:
@@ -265,7 +265,7 @@ def agreed_names(headers: Sequence[str], form: Form) -> dict[str, str]:
     }
 
 
-def guess_of(looks: Sequence[Look], wanted: Sequence[str], id_column: str | None, n_tables: int) -> Guess:
+def guess_of(looks: Sequence[ColumnSeen], wanted: Sequence[str], id_column: str | None, n_tables: int) -> Guess:
     """What the columns are."""
     found = Guess([], {}, {}, [], [], id_column or id_by_its_name(looks, wanted))
     for look in looks:
@@ -274,7 +274,7 @@ def guess_of(looks: Sequence[Look], wanted: Sequence[str], id_column: str | None
             continue
         reason = why_not(look, n_tables, asked_for=bool(asked_for))
         if reason is None:
-            found.columns.append(column_of(look))
+            found.columns.append(guessed_column(look))
             found.remarks[look.name] = list(remarks_on(look))
             found.said.extend(sayings_on(look, n_tables))
             if look.gaps >= look.smallest:
@@ -284,13 +284,13 @@ def guess_of(looks: Sequence[Look], wanted: Sequence[str], id_column: str | None
     return found
 
 
-def id_by_its_name(looks: Sequence[Look], wanted: Sequence[str]) -> str | None:
+def id_by_its_name(looks: Sequence[ColumnSeen], wanted: Sequence[str]) -> str | None:
     """The one column that tells rows apart and is called so."""
     called_so = [look.name for look in looks if look.is_id and look.numberings[0].called_so]
     return called_so[0] if len(called_so) == 1 and called_so[0] not in wanted else None
 
 
-def why_not(look: Look, n_tables: int, *, asked_for: bool) -> str | None:
+def why_not(look: ColumnSeen, n_tables: int, *, asked_for: bool) -> str | None:
     """Why a column cannot be learned from."""
     if not look.there:
         return "it has no values"
@@ -313,7 +313,7 @@ def is_name(name: str) -> bool:
         return False
 
 
-def why_no_number(look: Look) -> str | None:
+def why_no_number(look: ColumnSeen) -> str | None:
     """Why a column that looks like numbers or dates is none of numbers."""
     if look.zeros:
         return "it holds codes that begin with 0; if they are categories, list them as such"
@@ -324,13 +324,13 @@ def why_no_number(look: Look) -> str | None:
     return None
 
 
-def answers_of(look: Look) -> bool:
+def answers_of(look: ColumnSeen) -> bool:
     """Whether it is yes and no, in words or as 1 and 0."""
     texts = {text.lower().removesuffix(".0") for text in look.texts or ()}
     return texts <= YES | NO and (bool(texts & ANSWERS) or texts in SHORT_ANSWERS)
 
 
-def why_no_category(look: Look) -> str | None:
+def why_no_category(look: ColumnSeen) -> str | None:
     """Why a text is no category by itself."""
     common = look.common
     if look.texts is None or len(common) > MOST_GUESSED_CATEGORIES:
@@ -342,7 +342,7 @@ def why_no_category(look: Look) -> str | None:
     return None
 
 
-def column_of(look: Look) -> Column:
+def guessed_column(look: ColumnSeen) -> Column:
     """What it is, for the file."""
     if answers_of(look):
         return Column(name=look.name, kind="boolean")
@@ -351,9 +351,9 @@ def column_of(look: Look) -> Column:
     return Column(name=look.name, kind="category", categories=tuple(look.common))
 
 
-def remarks_on(look: Look) -> Iterator[str]:
+def remarks_on(look: ColumnSeen) -> Iterator[str]:
     """What everybody should know; nothing that fewer than `smallest` rows have."""
-    column = column_of(look)
+    column = guessed_column(look)
     if column.kind == "number" and len(look.units) > 1:
         yield f"in tables also in {', '.join(map(quoted, look.units[1:]))}: those sites must convert it"
     elif column.kind == "number" and len(look.low) == look.smallest and look.low[-1] < look.high[0]:
@@ -365,7 +365,7 @@ def remarks_on(look: Look) -> Iterator[str]:
         yield 'values are missing: add a `fill`, or say missing = "drop" above'
 
 
-def sayings_on(look: Look, n_tables: int) -> Iterator[str]:
+def sayings_on(look: ColumnSeen, n_tables: int) -> Iterator[str]:
     """What whoever looks on should know."""
     if look.units:
         yield f"{look.header!r} is taken as {look.name!r} in {look.units[0]!r}."
@@ -375,7 +375,7 @@ def sayings_on(look: Look, n_tables: int) -> Iterator[str]:
         yield f"{look.name!r} is in {len(look.tables)} of {n_tables} tables: {', '.join(look.tables)}."
     if look.texts is not None and len(look.texts) == 1:
         yield f"{look.name!r} has the same value in all rows: here it tells nothing apart."
-    if column_of(look).kind == "category" and (rare := len(look.spellings) - len(look.common)):
+    if guessed_column(look).kind == "category" and (rare := len(look.spellings) - len(look.common)):
         yield f"{look.name!r} has {rare} values that fewer than {look.smallest} rows have; they are not in the file."
     if look.gaps:
         yield f"{look.name!r} has no value in {look.gaps:,} of {look.rows:,} rows."

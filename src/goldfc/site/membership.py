@@ -24,15 +24,15 @@ NEIGHBOURS = 10
 # At most so many others may be taken for members.
 FALSE_ALARMS = 0.01
 # Rows that are compared with all others at once: few, so that what is compared stays near the processor.
-AT_ONCE = 100
+COMPARED_AT_ONCE = 100
 # Rows that classifiers are trained on.
 TRAINED_ON = 20_000
 # How strongly their weights are held to zero; steps and halves of steps to find these, until so little is gained.
 HELD_TO_ZERO = 10.0
-MOST_STEPS, PARTS_OF_STEP, SETTLED = 30, 0.5 ** np.arange(5), 1e-6
+MOST_NEWTON_STEPS, PARTS_OF_STEP, SETTLED = 30, 0.5 ** np.arange(5), 1e-6
 # Quantiles that statistics are made normal by, and what is as good as the first or the last of these.
 MOST_QUANTILES, AT_THE_END = 100, 1e-7
-TINY = 1e-12
+TINY_VARIANCE = 1e-12
 # Of the metrics of a covariance: shares of the largest variance that are added to all.
 RIDGES, RIDGES_OF_OTHERS = (1e-6, 1e-3, 3e-2), (1e-3, 3e-2)
 
@@ -59,7 +59,9 @@ def try_out(inside: FloatArray, outside: FloatArray, others: FloatArray, summary
     """Rows that a summary was made of and rows that it was not, as seen by somebody who has `others`."""
     view = View.of(others, summary)
     rows = np.vstack([inside, outside])
-    statistics = [view.statistics(rows[start : start + AT_ONCE]) for start in range(0, len(rows), AT_ONCE)]
+    statistics = [
+        view.statistics(rows[start : start + COMPARED_AT_ONCE]) for start in range(0, len(rows), COMPARED_AT_ONCE)
+    ]
     return Trial(np.vstack(statistics), np.repeat([1, 0], [len(inside), len(outside)]))
 
 
@@ -89,7 +91,7 @@ def logistic_regression(X: FloatArray, y: IntArray) -> FloatArray:
         return float(np.logaddexp(0.0, -signs * (X @ weights)).sum() + 0.5 * held @ weights**2)
 
     weights = np.zeros(X.shape[1])
-    for _ in range(MOST_STEPS):
+    for _ in range(MOST_NEWTON_STEPS):
         chance = expit(X @ weights)
         slope = X.T @ (chance - y) + held * weights
         # Not by @, whose last digits may depend on the number of threads.
@@ -141,7 +143,7 @@ def ranks_of(values: FloatArray) -> FloatArray:
     return np.asarray((count.cumsum() - 0.5 * (count - 1))[number])
 
 
-def guess_of(score: FloatArray, member: IntArray) -> Guess:
+def guess_by_score(score: FloatArray, member: IntArray) -> Guess:
     """How well a score tells members from others."""
     area = float(areas(Trial(score[:, None], member))[0])
     alarms = np.sort(score[member == 0])[::-1]
@@ -168,7 +170,7 @@ class View:
     def of(cls, others: FloatArray, summary: Summary) -> "View":
         """The message as seen by somebody who has other rows."""
         centre, scale = others.mean(axis=0), others.std(axis=0)
-        known = scale > TINY
+        known = scale > TINY_VARIANCE
         scale = np.where(known, scale, np.inf)
         points, rows = (summary.centroids - centre) / scale, (others - centre) / scale
         mass = np.ones(len(points)) if summary.mass is None else summary.mass.astype(np.float64)
@@ -198,7 +200,7 @@ class View:
         drawn, apart = (self.centroids - self.local)[own], unit - self.local[own]
         variances = np.maximum(diagonal_of(self.within), 1e-3)
         along = (apart * drawn / variances).sum(axis=1)
-        length = np.sqrt((drawn**2 / variances).sum(axis=1)) + TINY
+        length = np.sqrt((drawn**2 / variances).sum(axis=1)) + TINY_VARIANCE
         agree = (np.sign(apart) == np.sign(drawn)).mean(axis=1)
         largest = np.abs(unit - self.centroids[own]).max(axis=1)
         return [along, along / length, (apart * drawn).sum(axis=1), agree, -largest]
@@ -268,9 +270,12 @@ class Metric:
         """To the nearest micro-centroid; against the next, against where others put it, and against other rows."""
         rows = weighted(unit, self.weight)
         own = np.column_stack([rows, np.einsum("ij,ij->i", rows, rows), np.ones(len(rows))])
-        nearest, next_one = smallest(products(own, self.centroids), 2)
-        expected, near = smallest(products(own, self.local), 1)[0], smallest(products(own, self.others), 3)[-1]
-        return [-nearest, next_one - nearest, expected - nearest, -nearest / np.maximum(near, TINY)]
+        nearest, next_one = smallest(products_in_parts(own, self.centroids), 2)
+        expected, near = (
+            smallest(products_in_parts(own, self.local), 1)[0],
+            smallest(products_in_parts(own, self.others), 3)[-1],
+        )
+        return [-nearest, next_one - nearest, expected - nearest, -nearest / np.maximum(near, TINY_VARIANCE)]
 
 
 def opposite(points: FloatArray) -> FloatArray:
@@ -278,7 +283,7 @@ def opposite(points: FloatArray) -> FloatArray:
     return np.vstack([-2.0 * points.T, np.ones(len(points)), np.einsum("ij,ij->i", points, points)])
 
 
-def products(rows: FloatArray, columns: FloatArray) -> FloatArray:
+def products_in_parts(rows: FloatArray, columns: FloatArray) -> FloatArray:
     """Of every row with every column; of so few at a time that one thread does it."""
     found = np.empty((len(rows), columns.shape[1]))
     at_once = max(ROWS_AT_ONCE, ONE_THREAD // rows.size)

@@ -17,7 +17,7 @@ from goldfc.learning.rows import RowSource, Sample, as_source, sweep
 from goldfc.message.units import short
 
 # Rows in the sample, and values at either end of every column.
-SAMPLE, ENDS = 10_000, 40
+ROWS_LOOKED_AT, VALUES_AT_ENDS = 10_000, 40
 # With fewer values nothing stands out, and fewer are no group.
 FEWEST, GROUP = 20, 5
 # What a mark of thousands makes of a number when it is taken for a decimal mark. Between such values and the others is
@@ -35,7 +35,7 @@ CODES, CODE = (1.0, 9.0, 99.0, 999.0, 9_999.0, 99_999.0, 999_999.0), 3.0
 CODE_ASKED = "does it stand for a missing value?"
 NEGATIVE, FEW = (-9.0, -99.0, -999.0, -9_999.0, -99_999.0, -999_999.0), 2
 
-Kind = Literal["constant", "thousands", "zero", "code", "stray"]
+KindOfOutlier = Literal["constant", "thousands", "zero", "code", "stray"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Outlier:
     """What is odd in a column: how many values, the first of them and its row, from 0 on, and what it may come from."""
 
     column: str
-    kind: Kind
+    kind: KindOfOutlier
     count: int
     row: int
     value: float
@@ -54,7 +54,7 @@ class Outlier:
 class Suspect:
     """Values of a column from `low` to `high`, and what is to be said of them."""
 
-    kind: Kind
+    kind: KindOfOutlier
     low: float
     high: float
     suspicion: str
@@ -64,7 +64,7 @@ class Suspect:
 def outliers(rows: FloatArray | RowSource, columns: Sequence[str]) -> list[Outlier]:
     """What hardly belongs there, column by column: rows of numbers, with their columns' names."""
     source = as_source(rows)
-    sample, ends = Sample(source, SAMPLE), Farthest()
+    sample, ends = Sample(source, ROWS_LOOKED_AT), Farthest()
     sweep(source, sample, ends)
     suspects = [
         (number, one)
@@ -92,14 +92,14 @@ class Farthest:
         """One more block."""
         if len(self.values):
             # Of most rows no value is further out than those that there are.
-            low = np.nan_to_num(self.values[-ENDS - 1], nan=np.inf)
+            low = np.nan_to_num(self.values[-VALUES_AT_ENDS - 1], nan=np.inf)
             rows = rows[((rows < low) | (rows > self.values[-1])).any(axis=1)]
         if not len(rows):
             return
         ordered = np.sort(np.concatenate([self.values, rows]) if len(self.values) else rows, axis=0)
         there = np.isfinite(ordered).sum(axis=0)  # nan comes last
-        highest = np.maximum(there - 1 - np.arange(ENDS)[:, None], 0)
-        self.values = np.concatenate([ordered[:ENDS], np.take_along_axis(ordered, highest, axis=0)])
+        highest = np.maximum(there - 1 - np.arange(VALUES_AT_ENDS)[:, None], 0)
+        self.values = np.concatenate([ordered[:VALUES_AT_ENDS], np.take_along_axis(ordered, highest, axis=0)])
 
 
 class Counted:

@@ -25,12 +25,12 @@ from goldfc.message.message import canonical_json
 from goldfc.site.ledger import SECRET_BYTES, Ledger
 from goldfc.site.policy import Policy
 from goldfc.site.reservoir import NewRows, Reservoir, limit_of, refuse_sample
-from goldfc.site.rows import MOST_NUMBERS
+from goldfc.site.rows import MOST_NUMBERS_KEPT
 from goldfc.site.table.table import Table
 
 END = ".reservoir"
 # The rows, the lot and the person of each, a digest of every part, and facts.
-MOST_BYTES = 3 * 8 * MOST_NUMBERS + 2**26
+MOST_BYTES_OF_PARTS = 3 * 8 * MOST_NUMBERS_KEPT + 2**26
 
 Facts = dict[str, Any]
 
@@ -99,7 +99,7 @@ def read_reservoir(path: Path, facts: Facts) -> Reservoir | None:
     except FileNotFoundError:
         return None
     with file:
-        shared, content = shared_with(os.fstat(file.fileno())), file.read(MOST_BYTES + 1)
+        shared, content = shared_with(os.fstat(file.fileno())), file.read(MOST_BYTES_OF_PARTS + 1)
     if shared:
         raise BadSettings(f"{path} must be for its owner alone; see to it (chmod 600).", "reservoir-shared")
     try:
@@ -119,7 +119,7 @@ def read_reservoir(path: Path, facts: Facts) -> Reservoir | None:
 
 def from_bytes(content: bytes) -> tuple[Facts, Reservoir]:
     """What a file says, if it is whole."""
-    if len(content) > MOST_BYTES:
+    if len(content) > MOST_BYTES_OF_PARTS:
         raise ValueError("it is too large")
     arrays, length = load(content), int.from_bytes(content[:8], "little")
     told = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["goldfc"])

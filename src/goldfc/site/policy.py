@@ -21,9 +21,9 @@ from goldfc.message.task import Task, rows_each
 from goldfc.site.audit import MOST_AUC, MOST_FOUND, WARNINGS, Limits
 
 POLICY = "policy.toml"
-MOST_BYTES = 2**16
+MOST_BYTES_OF_A_POLICY = 2**16
 
-Share = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
+ShareSetting = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
 Eps = Annotated[float, Field(ge=0.05, le=64.0, strict=False)]
 Days = Annotated[int, Field(ge=1, le=36_500)]
 
@@ -39,8 +39,8 @@ class Policy(Strict):
     most_messages: Annotated[int, Field(ge=1)] = 12
     days: Days = 365
     least_changed: Annotated[int, Field(ge=0)] | None = None  # None: as many as `smallest`
-    most_auc: Share = MOST_AUC
-    most_tpr: Share = MOST_FOUND
+    most_auc: ShareSetting = MOST_AUC
+    most_tpr: ShareSetting = MOST_FOUND
     privacy: Literal["private"] | None = None  # whatever was agreed on, this site's messages are private
     most_eps: Eps = 2.0  # of a message; where more was agreed on, this is what is sent
     most_delta: Annotated[float, Field(ge=1e-12, le=1e-3, strict=False)] = 1e-5
@@ -147,4 +147,4 @@ def policy_beside(data: Path) -> Path:
 def read_policy(data: Path, named: Path | None = None) -> Policy:
     """The policy beside the data, or the one that the site named; the defaults if there is none."""
     path = named or policy_beside(data)
-    return Policy() if named is None and not path.exists() else read_settings(path, Policy, MOST_BYTES)
+    return Policy() if named is None and not path.exists() else read_settings(path, Policy, MOST_BYTES_OF_A_POLICY)

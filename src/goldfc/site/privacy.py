@@ -125,7 +125,7 @@ def directions_of(spread: FloatArray, coarseness: float) -> float:
     (v / s^2) / (v / s + r / s): summed over directions, 1 / s times what is counted here.
     """
     # Rounded: the last digits of a product may depend on the number of threads.
-    return max(1.0, round(float((spread / (spread + noise_of(coarseness))).sum()), 6))
+    return max(1.0, round(float((spread / (spread + noise_of_rounding(coarseness))).sum()), 6))
 
 
 def expected_auc(told: "Told") -> float:
@@ -135,7 +135,7 @@ def expected_auc(told: "Told") -> float:
     return float(np.average(ndtr(np.sqrt(directions / (2.0 * each))), weights=each))
 
 
-def noise_of(coarseness: float) -> float:
+def noise_of_rounding(coarseness: float) -> float:
     """The variance of noise that hides as much as rounding to so many standard errors, for a variance of 1.
 
     Fine steps hide like uniform noise. Of coarse ones c, 1.8 / c is left: the Fisher information of a rounded Gaussian.
@@ -405,8 +405,8 @@ def off_the_rows(
     nearby = [
         (number, place)
         for number in np.flatnonzero(on_rows)
-        for place in around(centroids[number], grid[number], grain)
-        if inside(place, limits)
+        for place in places_beside(centroids[number], grid[number], grain)
+        if is_possible(place, limits)
     ]
     if nearby:
         same = SameAsRows(np.array([place for _, place in nearby]), grid)
@@ -416,7 +416,7 @@ def off_the_rows(
     return moved
 
 
-def around(point: FloatArray, grid: FloatArray, grain: FloatArray) -> Iterator[FloatArray]:
+def places_beside(point: FloatArray, grid: FloatArray, grain: FloatArray) -> Iterator[FloatArray]:
     """Places beside a point, up or down in one feature: by a step, by a part of it, and at last between the rows."""
     for apart in (grid, 0.5 * grid, 0.25 * grid, 0.5 * np.minimum(grain, grid)):
         for feature, aside in enumerate(apart):
@@ -426,7 +426,7 @@ def around(point: FloatArray, grid: FloatArray, grain: FloatArray) -> Iterator[F
                 yield place
 
 
-def inside(point: FloatArray, limits: FloatArray) -> bool:
+def is_possible(point: FloatArray, limits: FloatArray) -> bool:
     """Whether all values are possible."""
     return bool(((point >= limits[:, 0]) & (point <= limits[:, 1])).all())
 

@@ -18,14 +18,14 @@ from goldfc.errors import BadRows, BadSettings
 from goldfc.learning.rows import InMemory, RowSource, blocks_of
 from goldfc.message.levels import Level, Private
 from goldfc.site.digests import Hashes, Key, key_of_numbers, siphash
-from goldfc.site.rows import MOST_NUMBERS
+from goldfc.site.rows import MOST_NUMBERS_KEPT
 from goldfc.site.table.cells import numbered
 from goldfc.site.table.table import Table
 
 # With so many, ARI with the truth is less than .002 below that with all of 400 000 rows (benchmarks/parts).
-MOST_ROWS = 50_000
+MOST_ROWS_KEPT = 50_000
 # A part is refused if more of its rows are known than so many, and than chance would have by so many deviations.
-KNOWN, DEVIATIONS = 0.5, 3.0
+MOSTLY_KNOWN, DEVIATIONS = 0.5, 3.0
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Reservoir:
         if np.uint64(digest) in self.parts:
             return self
         self.refuse_known(part)
-        lots = np.append(self.lots, lots_of(part.rows.shape[0], digest, secret))
-        stay = smallest(lots, most)
+        lots = np.append(self.lots, lots_of_part(part.rows.shape[0], digest, secret))
+        stay = places_of_smallest(lots, most)
         old, new = stay[stay < count], stay[stay >= count] - count
         return Reservoir(
             np.concatenate([self.rows[old], part.rows.take(new)]),
@@ -107,7 +107,7 @@ class Reservoir:
         known = int(np.isin(part.keys(), kept).sum())
         alone = int((np.unique(kept, return_counts=True)[1] == 1).sum())
         chance = count * (len(kept) - alone + 1) / (len(kept) + 2)
-        if known > KNOWN * count * len(kept) / self.total + chance + DEVIATIONS * np.sqrt(chance):
+        if known > MOSTLY_KNOWN * count * len(kept) / self.total + chance + DEVIATIONS * np.sqrt(chance):
             raise BadRows(
                 f"At least {known:,} of the {count:,} rows of this part were added before, and would count twice; add "
                 "new rows only, or summarise a table of all rows as a whole.",
@@ -121,13 +121,13 @@ class Reservoir:
         return Table(InMemory(self.rows), left_out, lambda: iter(()), (), persons, stands_for=self.stands_for)
 
 
-def lots_of(count: int, part: int, secret: bytes) -> Hashes:
+def lots_of_part(count: int, part: int, secret: bytes) -> Hashes:
     """Of every row of a part, by its place."""
     key = Key.of(secret, b"lots" + part.to_bytes(8, "little"))
     return siphash(np.arange(count, dtype=np.uint64), key)
 
 
-def smallest(lots: Hashes, most: int) -> IntArray:
+def places_of_smallest(lots: Hashes, most: int) -> IntArray:
     """The places of the smallest, as they lie; all if there are no more."""
     return np.arange(len(lots)) if len(lots) <= most else np.sort(np.argpartition(lots, most)[:most])
 
@@ -137,8 +137,8 @@ def limit_of(level: Level, n_features: int) -> int:
 
     There, a row must change nothing but itself: in a sample it would drive another one out.
     """
-    fit = MOST_NUMBERS // n_features
-    return fit if isinstance(level, Private) else min(MOST_ROWS, fit)
+    fit = MOST_NUMBERS_KEPT // n_features
+    return fit if isinstance(level, Private) else min(MOST_ROWS_KEPT, fit)
 
 
 def refuse_sample(reservoir: Reservoir, level: Level) -> None:

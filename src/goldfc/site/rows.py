@@ -23,9 +23,9 @@ from goldfc.learning.rows import (
 )
 
 # Rows that directions and the smallest differences of values are told by.
-SAMPLE = 1_000
+ROWS_FOR_DIRECTIONS = 1_000
 # So many numbers are kept in memory when some of the rows are chosen.
-MOST_NUMBERS = 8_000_000
+MOST_NUMBERS_KEPT = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Rows:
     def of(cls, rows: "FloatArray | RowSource", people: IntArray | None = None, *more: Collector) -> "Rows":
         """In one pass, on which more can be collected first."""
         source, overview = as_source(rows), Overview()
-        sample = Sample(source, SAMPLE)
+        sample = Sample(source, ROWS_FOR_DIRECTIONS)
         sweep(source, *more, overview, sample)
         return cls(source, people, pool_moments(overview.moments), sample.rows, overview.low, overview.high)
 
@@ -63,13 +63,13 @@ class Rows:
 
     def chosen(self, places: NDArray[np.integer]) -> "Rows":
         """Some of them, in their order; read once, if they are not many."""
-        few = len(places) * self.shape[1] <= MOST_NUMBERS
+        few = len(places) * self.shape[1] <= MOST_NUMBERS_KEPT
         some = InMemory(self.source.take(places)) if few else Chosen(self.source, places)
         return Rows.of(some, None if self.people is None else self.people[places])
 
     def of_sample(self, labels: NDArray[np.integer]) -> IntArray:
         """What the rows of the sample are labelled as."""
-        return labels[:: step_of_sample(self.source, SAMPLE)].astype(np.int64)
+        return labels[:: step_of_sample(self.source, ROWS_FOR_DIRECTIONS)].astype(np.int64)
 
 
 class Overview:

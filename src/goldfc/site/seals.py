@@ -13,10 +13,10 @@ from goldfc.files import PRIVATE_FOLDER, check_private, private_folder, write_du
 from goldfc.message.message import canonical_json
 
 MEMORY = "federations.json"
-Memory = dict[str, str | None]
+ServerKeys = dict[str, str | None]
 
 
-def remembered(data: Path) -> Memory:
+def remembered(data: Path) -> ServerKeys:
     """Of every federation that messages were made for beside this data: the server's key, if they were sealed."""
     check_private(data.parent / PRIVATE_FOLDER)
     path = data.parent / PRIVATE_FOLDER / MEMORY

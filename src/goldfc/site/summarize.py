@@ -161,10 +161,10 @@ def find_at_most(rows: Rows, task: Task, rules: Rules, count: int) -> Found:
 
 def with_membership(told: Told) -> Told:
     """The same, with how well members are told from others."""
-    return replace(told, membership=membership_of(told.rows, partial(alike, told=told), expected_auc(told)))
+    return replace(told, membership=membership_of(told.rows, partial(told_alike, told=told), expected_auc(told)))
 
 
-def alike(rows: Rows, told: Told) -> Summary:
+def told_alike(rows: Rows, told: Told) -> Summary:
     """Some of the rows of a site, told as exactly as all of them were: no more and no less."""
     task, allowed = told.allowed.task, told.allowed
     if allowed.is_one_mean:

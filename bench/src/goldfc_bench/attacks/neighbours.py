@@ -12,7 +12,7 @@ from goldfc.message.summary import Summary
 from goldfc.randomness import generator
 from goldfc.server.fusions import fuse
 from goldfc.server.one_shot import OneShot
-from goldfc.site.membership import areas, guess_of, train, try_out
+from goldfc.site.membership import areas, guess_by_score, train, try_out
 from goldfc_bench.attacks.membership import learn_trees, shadow
 from goldfc_bench.attacks.sites import Target, Told
 
@@ -31,7 +31,7 @@ def auc_of_the_other(target: Target, told: Told, rng: np.random.Generator) -> fl
     trial = try_out(target.inside, target.outside, rest, left(target.inside))
     best = int(np.mean([areas(one) for one in shadows], axis=0).argmax())
     rules = (train(shadows), learn_trees(shadows))
-    return max(float(areas(trial)[best]), *(guess_of(rule(trial.statistics), trial.member).auc for rule in rules))
+    return max(float(areas(trial)[best]), *(guess_by_score(rule(trial.statistics), trial.member).auc for rule in rules))
 
 
 def model_of(other: Summary, own: Summary) -> Model:

@@ -17,10 +17,10 @@ from goldfc.message.summary import Summary
 from goldfc.message.task import Task, rows_each
 from goldfc.randomness import generator
 from goldfc.site.audit import USUAL, membership_of
-from goldfc.site.membership import Guess, guess_of
+from goldfc.site.membership import Guess, guess_by_score
 from goldfc.site.privacy import Rules
 from goldfc.site.rows import Rows, checked
-from goldfc.site.summarize import alike, tell
+from goldfc.site.summarize import tell, told_alike
 from goldfc_bench.attacks import attributes, differencing, membership, neighbours, reconstruction
 from goldfc_bench.attacks.before import told_before
 from goldfc_bench.attacks.sites import Table, Target, tables, target_of
@@ -190,12 +190,12 @@ def sent_before(target: Target) -> Sent:
 def sent_now(target: Target) -> Sent:
     """With the level as it is."""
     told = tell(checked(target.inside, "a"), "a", TASK, Rules(target.table.terms))
-    return Sent(told.summary, told.membership or UNMEASURED, lambda rows: alike(Rows.of(rows), told))
+    return Sent(told.summary, told.membership or UNMEASURED, lambda rows: told_alike(Rows.of(rows), told))
 
 
 def guesses(one: Attacked, test: str) -> Guess:
     """How well a test told the members of one target."""
-    return guess_of(one.membership.scores[test], one.membership.member)
+    return guess_by_score(one.membership.scores[test], one.membership.member)
 
 
 def put_together(blank: Row, attacked: Sequence[Attacked]) -> Row:
@@ -206,7 +206,7 @@ def put_together(blank: Row, attacked: Sequence[Attacked]) -> Row:
     member = np.concatenate([one.membership.member for one in attacked])
     # A statistic has another scale at every target; probabilities can be compared.
     comparable = [np.concatenate([one.membership.scores[test] for one in attacked]) for test in list(tests)[1:]]
-    found = max(guess_of(scores, member).found for scores in comparable)
+    found = max(guess_by_score(scores, member).found for scores in comparable)
     return replace(
         blank,
         micro_clusters=float(np.mean([len(one.summary.centroids) for one in attacked])),

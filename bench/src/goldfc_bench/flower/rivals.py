@@ -25,7 +25,7 @@ from safetensors.numpy import save
 from goldfc._types import IntArray
 from goldfc.errors import BadMessage
 from goldfc.message.message import Message, canonical_json
-from goldfc.message.wire import MOST_BYTES, parse_json
+from goldfc.message.wire import MOST_BYTES_OF_A_MESSAGE, parse_json
 from goldfc.randomness import generator, site_generator
 from goldfc.transport.flower.exchange import Exchange, Patience
 from goldfc.transport.flower.records import RECORD, packed
@@ -54,7 +54,7 @@ def to_bytes(message: Message) -> bytes:
 def from_bytes(body: bytes) -> Message:
     """Read it back."""
     length = int.from_bytes(body[:8], "little")
-    if len(body) > MOST_BYTES or len(body) < 8 + length:
+    if len(body) > MOST_BYTES_OF_A_MESSAGE or len(body) < 8 + length:
         raise BadMessage("A message is cut off, or too large.")
     header = parse_json(parse_json(body[8 : 8 + length])["__metadata__"]["goldfc"].encode())
     try:

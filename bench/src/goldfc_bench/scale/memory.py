@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from goldfc._types import IntArray
 from goldfc.demo.data import sites_of
 from goldfc.learning.micro_clusters import MicroClusters
-from goldfc.learning.paper._kernels import Clusters
+from goldfc.learning.paper._kernels import Candidates
 from goldfc.learning.paper.competition import Learning
 from goldfc.learning.paper.fusion import fuse_levels
 from goldfc.learning.paper.granularity import find_levels
@@ -163,7 +163,7 @@ FUSIONS: Mapping[str, Callable[[MicroClusters, int, np.random.Generator], object
 
 def state_bytes(candidates: int, features: int) -> int:
     """What the competition keeps of its candidates."""
-    return NUMBER * candidates * (len(WIDE) * features + len(Clusters._fields) - len(WIDE))
+    return NUMBER * candidates * (len(WIDE) * features + len(Candidates._fields) - len(WIDE))
 
 
 # --- how it is measured ---

@@ -11,7 +11,7 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.paper._kernels import (
-    Clusters,
+    Candidates,
     Rows,
     compact,
     compiled,
@@ -28,10 +28,10 @@ from goldfc.learning.paper._screening import (
     CENTROID_CHANGED,
     LANES,
     MOST_CANDIDATES,
+    NO_CHANGE,
     STANDING_CHANGED,
-    UNCHANGED,
-    Block,
     Screen,
+    Screened,
     follow_changes,
     make_block,
     make_screen,
@@ -51,7 +51,7 @@ FEWEST_SCREENED = 96
 ROWS_BETWEEN_REFRESHES = 256
 
 
-class Tally(NamedTuple):
+class EpochTally(NamedTuple):
     """What an epoch counts.
 
     gamma changes for every cluster with every row, but only a little, and only upwards for those that did not win. So
@@ -67,13 +67,13 @@ class Tally(NamedTuple):
 
 
 @inner
-def _update_standing(clusters: Clusters, j: int, all_wins: float) -> None:
+def _update_standing(clusters: Candidates, j: int, all_wins: float) -> None:
     """The part of a cluster's log score that does not depend on the row: log(w gamma)."""
     clusters.standing[j] = clusters.log_weight[j] + log_gamma(clusters.wins[j], all_wins)
 
 
 @inner
-def _refresh(clusters: Clusters, count: int, tally: Tally) -> Tally:
+def _refresh(clusters: Candidates, count: int, tally: EpochTally) -> EpochTally:
     """Bring every standing up to date."""
     most_wins = 0.0
     for j in range(count):
@@ -82,11 +82,11 @@ def _refresh(clusters: Clusters, count: int, tally: Tally) -> Tally:
             most_wins = max(most_wins, clusters.wins[j])
         else:
             clusters.standing[j] = -np.inf
-    return Tally(tally.all_wins, most_wins, tally.all_wins, tally.moved, tally.screened, tally.out)
+    return EpochTally(tally.all_wins, most_wins, tally.all_wins, tally.moved, tally.screened, tally.out)
 
 
 @inner
-def _slack(tally: Tally, ahead: float) -> float:
+def _slack(tally: EpochTally, ahead: float) -> float:
     """By how much a standing may be too low by the time that rows of the mass `ahead` have been competed for.
 
     log(1 - g / G) grows with G, the more the larger g is. Infinite once somebody may have half of all wins.
@@ -105,7 +105,7 @@ class Arena(NamedTuple):
 
     rows: Rows
     labels: IntArray
-    clusters: Clusters
+    clusters: Candidates
     screen: Screen
     rate: float
     candidates: IntArray  # (candidates,)  scratch
@@ -113,7 +113,7 @@ class Arena(NamedTuple):
 
 
 @inner
-def _quick_scores(x: FloatArray, clusters: Clusters, count: int, scores: FloatArray) -> float:
+def _quick_scores(x: FloatArray, clusters: Candidates, count: int, scores: FloatArray) -> float:
     """Log scores by the standings of a moment ago; the answer is the second best."""
     first, second = -np.inf, -np.inf
     for j in range(count):
@@ -126,7 +126,7 @@ def _quick_scores(x: FloatArray, clusters: Clusters, count: int, scores: FloatAr
 
 @inner
 def _candidates_one_by_one(
-    x: FloatArray, clusters: Clusters, count: int, slack: float, scores: FloatArray, candidates: IntArray
+    x: FloatArray, clusters: Candidates, count: int, slack: float, scores: FloatArray, candidates: IntArray
 ) -> int:
     """Write the clusters that could be among the two best into `candidates`; the answer is how many there are.
 
@@ -144,7 +144,7 @@ def _candidates_one_by_one(
 
 
 @inner
-def _candidates_of_block(arena: Arena, block: Block, r: int, x: FloatArray, slack: float) -> int:
+def _candidates_of_block(arena: Arena, block: Screened, r: int, x: FloatArray, slack: float) -> int:
     """Write the clusters that could be among the two best for row r of the block into `candidates`; count them.
 
     Clusters that have changed since the block was screened are compared anew. Zero, if there were too many; or if what
@@ -157,7 +157,7 @@ def _candidates_of_block(arena: Arena, block: Block, r: int, x: FloatArray, slac
     found = 0
     for number in range(block.found[r]):
         j = block.candidates[r, number]
-        if screen.change[j] == UNCHANGED:
+        if screen.change[j] == NO_CHANGE:
             candidates[found], scores[found] = j, block.scores[r, number]
             found += 1
             at_least = block.scores[r, number] - block.left_out[r] - (2.0 * screen.error[j] + block.error[r])
@@ -188,7 +188,7 @@ def _candidates_of_block(arena: Arena, block: Block, r: int, x: FloatArray, slac
 
 
 @inner
-def _compete_for(i: int, found: int, by_screen: bool, arena: Arena, tally: Tally) -> Tally:
+def _compete_for(i: int, found: int, by_screen: bool, arena: Arena, tally: EpochTally) -> EpochTally:
     """Let the candidates compete for row i."""
     x, mass, clusters, screen = arena.rows.X[i], arena.rows.mass[i], arena.clusters, arena.screen
     winner, rival, ratio = winner_and_rival(x, clusters, arena.candidates[:found], tally.all_wins)
@@ -211,11 +211,11 @@ def _compete_for(i: int, found: int, by_screen: bool, arena: Arena, tally: Tally
         arena.labels[i] = winner
         moved += 1
     most_wins = max(tally.most_wins, clusters.wins[winner])
-    return Tally(all_wins, most_wins, tally.refreshed_at, moved, tally.screened + int(by_screen), out)
+    return EpochTally(all_wins, most_wins, tally.refreshed_at, moved, tally.screened + int(by_screen), out)
 
 
 @inner
-def _all_candidates(i: int, arena: Arena, count: int, tally: Tally) -> tuple[int, Tally]:
+def _all_candidates(i: int, arena: Arena, count: int, tally: EpochTally) -> tuple[int, EpochTally]:
     """Find the candidates for row i among all clusters, one by one."""
     slack = _slack(tally, 0.0)
     if slack == np.inf:
@@ -226,7 +226,7 @@ def _all_candidates(i: int, arena: Arena, count: int, tally: Tally) -> tuple[int
 
 
 @inner
-def _refresh_all(arena: Arena, count: int, tally: Tally) -> Tally:
+def _refresh_all(arena: Arena, count: int, tally: EpochTally) -> EpochTally:
     """Bring every standing up to date, the screen's too."""
     tally = _refresh(arena.clusters, count, tally)
     if arena.screen.constant.shape[0] > 0:
@@ -237,7 +237,7 @@ def _refresh_all(arena: Arena, count: int, tally: Tally) -> Tally:
 
 
 @maker
-def _enter(rows: Rows, labels: IntArray, clusters: Clusters, count: int, rate: float) -> Arena:
+def _enter(rows: Rows, labels: IntArray, clusters: Candidates, count: int, rate: float) -> Arena:
     """Make all that the competition takes, with a screen only where it pays and where single precision will do."""
     screened = count if rows.moderate and count >= FEWEST_SCREENED else 0
     screen = make_screen(clusters, screened, rows.centre)
@@ -246,13 +246,13 @@ def _enter(rows: Rows, labels: IntArray, clusters: Clusters, count: int, rate: f
 
 @compiled
 def epoch(
-    rows: Rows, labels: IntArray, clusters: Clusters, count: int, all_wins: float, rate: float
+    rows: Rows, labels: IntArray, clusters: Candidates, count: int, all_wins: float, rate: float
 ) -> tuple[int, int, int]:
     """Let the clusters compete once for every row, in order.
 
     The answer is how many rows moved, how many clusters are left, and how many rows were screened in single precision.
     """
-    tally = _refresh(clusters, count, Tally(all_wins, 0.0, all_wins, 0, 0, 0))
+    tally = _refresh(clusters, count, EpochTally(all_wins, 0.0, all_wins, 0, 0, 0))
     arena = _enter(rows, labels, clusters, count, rate)
     block = make_block(arena.screen)
     at_once, begin, end, slack = block.found.shape[0], 0, 0, 0.0  # the rows begin..end are screened
@@ -266,7 +266,7 @@ def epoch(
                 count = compact(clusters, count, labels, 1)
                 arena = _enter(rows, labels, clusters, count, rate)
                 block = make_block(arena.screen)
-                tally = Tally(tally.all_wins, tally.most_wins, tally.refreshed_at, tally.moved, tally.screened, 0)
+                tally = EpochTally(tally.all_wins, tally.most_wins, tally.refreshed_at, tally.moved, tally.screened, 0)
         if i >= end and arena.screen.constant.shape[0] > 0:
             begin, end = i, min(i + at_once, refresh, labels.shape[0])
             slack = _slack(tally, rows.mass[begin:end].sum())

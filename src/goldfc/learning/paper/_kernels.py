@@ -74,7 +74,7 @@ class Rows(NamedTuple):
     moderate: bool  # whether single precision can hold the squares of what is left after subtracting the centre
 
 
-class Clusters(NamedTuple):
+class Candidates(NamedTuple):
     """The candidate clusters of one competition; row j is cluster j, rows from the current count on are unused."""
 
     centroid: FloatArray  # (candidates, features)  c, the mean of the members
@@ -107,7 +107,7 @@ def log_gamma(wins: float, all_wins: float) -> float:
 
 
 @equation
-def weighted_distance(x: FloatArray, clusters: Clusters, j: int) -> float:
+def weighted_distance(x: FloatArray, clusters: Candidates, j: int) -> float:
     """Eq. (8). D of a row to cluster j: the sum of h (x - c)^2 over the features.
 
     Note: the paper calls a distance "similarity" and maximises it; what works is s = exp(-D / 2), as in (22).
@@ -122,7 +122,7 @@ def weighted_distance(x: FloatArray, clusters: Clusters, j: int) -> float:
 
 @inner
 def winner_and_rival(
-    x: FloatArray, clusters: Clusters, candidates: IntArray, all_wins: float
+    x: FloatArray, clusters: Candidates, candidates: IntArray, all_wins: float
 ) -> tuple[int, int, float]:
     """Eqs. (9), (12). The best and the second best of the candidates for a row, and the ratio of their scores.
 
@@ -144,7 +144,7 @@ def winner_and_rival(
 
 
 @inner
-def reward_and_penalise(clusters: Clusters, winner: int, rival: int, mass: float, rate: float, ratio: float) -> None:
+def reward_and_penalise(clusters: Candidates, winner: int, rival: int, mass: float, rate: float, ratio: float) -> None:
     """Eqs. (11), (13), (14). The winner gains a win and weight; the rival loses weight by how close it came.
 
     A row of mass two counts as two rows that come at once.
@@ -158,7 +158,7 @@ def reward_and_penalise(clusters: Clusters, winner: int, rival: int, mass: float
 
 
 @inner
-def join(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
+def join(x: FloatArray, mass: float, clusters: Candidates, j: int) -> None:
     clusters.size[j] += 1
     clusters.mass[j] += mass
     centroid, members = clusters.centroid[j], clusters.mass[j]
@@ -167,7 +167,7 @@ def join(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
 
 
 @inner
-def leave(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
+def leave(x: FloatArray, mass: float, clusters: Candidates, j: int) -> None:
     clusters.size[j] -= 1
     clusters.mass[j] -= mass
     if clusters.size[j] == 0:
@@ -179,7 +179,7 @@ def leave(x: FloatArray, mass: float, clusters: Clusters, j: int) -> None:
 
 
 @compiled
-def compact(clusters: Clusters, count: int, labels: IntArray, smallest: int) -> int:
+def compact(clusters: Candidates, count: int, labels: IntArray, smallest: int) -> int:
     """Take out the clusters with fewer than `smallest` members; their rows become unassigned (-1).
 
     The order of those that stay is kept, because the lower number wins a tie.
@@ -206,7 +206,7 @@ def compact(clusters: Clusters, count: int, labels: IntArray, smallest: int) -> 
 
 
 @in_any_order
-def quick_distance(x: FloatArray, clusters: Clusters, j: int) -> float:
+def quick_distance(x: FloatArray, clusters: Candidates, j: int) -> float:
     """D as in (8) but for rounding: summed in whatever order is fastest."""
     centroid, importance = clusters.centroid[j], clusters.importance[j]
     total = 0.0
@@ -259,7 +259,7 @@ def sum_of_closeness(X: FloatArray, mass: FloatArray, labels: IntArray, mean: Fl
 
 
 @inner
-def normalised_similarity(x: FloatArray, clusters: Clusters, own: int, distances: FloatArray) -> float:
+def normalised_similarity(x: FloatArray, clusters: Candidates, own: int, distances: FloatArray) -> float:
     """Eq. (22). exp(-D / 2) of a row to its own cluster, as a share of the sum over all clusters."""
     nearest = np.inf
     for j in range(distances.shape[0]):
@@ -272,7 +272,7 @@ def normalised_similarity(x: FloatArray, clusters: Clusters, own: int, distances
 
 
 @compiled
-def objective(X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Clusters, count: int) -> float:
+def objective(X: FloatArray, mass: FloatArray, labels: IntArray, clusters: Candidates, count: int) -> float:
     """Eq. (6). P, the sum over all rows of the similarity to their own cluster."""
     distances = np.empty(count)
     total = 0.0

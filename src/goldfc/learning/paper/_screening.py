@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray, SingleArray
-from goldfc.learning.paper._kernels import Clusters, Rows, fused, in_any_order, inner, maker
+from goldfc.learning.paper._kernels import Candidates, Rows, fused, in_any_order, inner, maker
 
 # What rounding may add to a score in double precision, relative to its magnitude; far above what it does add.
 ROUNDING = 1e-12
@@ -61,7 +61,7 @@ LARGEST_SCREENED = 1e15
 # Below every score.
 LOWEST = -1e38
 
-UNCHANGED, STANDING_CHANGED, CENTROID_CHANGED = 0, 1, 2
+NO_CHANGE, STANDING_CHANGED, CENTROID_CHANGED = 0, 1, 2
 
 
 class Screen(NamedTuple):
@@ -77,7 +77,7 @@ class Screen(NamedTuple):
     changed: IntArray  # (tiles x TILE,)  the clusters with changes; the last entry is how many
 
 
-class Block(NamedTuple):
+class Screened(NamedTuple):
     """Some rows in a sequence, and what the screening found for them."""
 
     values: SingleArray  # (rows, factors)  x and -x^2 / 2
@@ -93,7 +93,7 @@ class Block(NamedTuple):
 
 
 @inner
-def _common_importance(clusters: Clusters, count: int) -> float:
+def _common_importance(clusters: Candidates, count: int) -> float:
     """What all h are, or zero when they differ."""
     common = clusters.importance[0, 0]
     for j in range(count):
@@ -104,7 +104,7 @@ def _common_importance(clusters: Clusters, count: int) -> float:
 
 
 @maker
-def make_screen(clusters: Clusters, count: int, centre: FloatArray) -> Screen:
+def make_screen(clusters: Candidates, count: int, centre: FloatArray) -> Screen:
     """Compute all factors anew."""
     n_features = centre.shape[0]
     equal = _common_importance(clusters, count)
@@ -132,7 +132,7 @@ def make_screen(clusters: Clusters, count: int, centre: FloatArray) -> Screen:
 
 
 @inner
-def _screen_centroid(screen: Screen, clusters: Clusters, j: int, centre: FloatArray) -> None:
+def _screen_centroid(screen: Screen, clusters: Candidates, j: int, centre: FloatArray) -> None:
     tile, lane = screen.factors[j // TILE], j % TILE
     norm = 0.0
     for m in range(centre.shape[0]):
@@ -144,7 +144,7 @@ def _screen_centroid(screen: Screen, clusters: Clusters, j: int, centre: FloatAr
 
 
 @inner
-def screen_standing(screen: Screen, clusters: Clusters, j: int) -> None:
+def screen_standing(screen: Screen, clusters: Candidates, j: int) -> None:
     standing = clusters.standing[j]
     if standing > -np.inf:
         screen.error[j] = screen.gamma * (abs(standing) + 2.0 * screen.half_norm[j])
@@ -157,28 +157,28 @@ def screen_standing(screen: Screen, clusters: Clusters, j: int) -> None:
 def note_change(screen: Screen, j: int, change: int) -> None:
     if screen.change.shape[0] == 0:
         return
-    if screen.change[j] == UNCHANGED:
+    if screen.change[j] == NO_CHANGE:
         screen.changed[screen.changed[-1]] = j
         screen.changed[-1] += 1
     screen.change[j] = max(screen.change[j], change)
 
 
 @inner
-def follow_changes(screen: Screen, clusters: Clusters, centre: FloatArray) -> None:
+def follow_changes(screen: Screen, clusters: Candidates, centre: FloatArray) -> None:
     """Bring the screen up to date with the clusters."""
     for j in screen.changed[: screen.changed[-1]]:
         if screen.change[j] == CENTROID_CHANGED:
             _screen_centroid(screen, clusters, j, centre)
         screen_standing(screen, clusters, j)
-        screen.change[j] = UNCHANGED
+        screen.change[j] = NO_CHANGE
     screen.changed[-1] = 0
 
 
 @maker
-def make_block(screen: Screen) -> Block:
+def make_block(screen: Screen) -> Screened:
     n_factors = screen.factors.shape[1] // TILE
     n_rows = FEW_AT_ONCE if n_factors < MANY_FACTORS else MANY_AT_ONCE
-    return Block(
+    return Screened(
         values=np.zeros((n_rows, n_factors), dtype=np.float32),
         left_out=np.zeros(n_rows),
         error=np.zeros(n_rows),
@@ -193,7 +193,7 @@ def make_block(screen: Screen) -> Block:
 
 
 @in_any_order
-def _fill(block: Block, r: int, x: FloatArray, centre: FloatArray, screen: Screen) -> None:
+def _fill(block: Screened, r: int, x: FloatArray, centre: FloatArray, screen: Screen) -> None:
     """Put a row into the block."""
     n_features = x.shape[0]
     values = block.values[r]
@@ -261,7 +261,7 @@ def _any_reaches(scores: SingleArray, threshold: float) -> bool:
 
 
 @inner
-def _search(block: Block, r: int, scores: SingleArray, low: int, screen: Screen, slack: float) -> None:
+def _search(block: Screened, r: int, scores: SingleArray, low: int, screen: Screen, slack: float) -> None:
     """Note the clusters of a tile that could be among the two best of a row."""
     if _any_reaches(scores, block.threshold[r]):  # hardly ever, so it is asked first
         for j in range(TILE):
@@ -270,7 +270,7 @@ def _search(block: Block, r: int, scores: SingleArray, low: int, screen: Screen,
 
 
 @inner
-def _note_candidate(block: Block, r: int, j: int, score: float, screen: Screen, slack: float) -> None:
+def _note_candidate(block: Screened, r: int, j: int, score: float, screen: Screen, slack: float) -> None:
     if block.found[r] == MOST_CANDIDATES:
         _forget_candidates(block, r)
     if block.found[r] == MOST_CANDIDATES:
@@ -289,14 +289,14 @@ def _note_candidate(block: Block, r: int, j: int, score: float, screen: Screen, 
 
 
 @inner
-def threshold_for(block: Block, r: int, second: float, slack: float) -> float:
+def threshold_for(block: Screened, r: int, second: float, slack: float) -> float:
     """The lowest score, as the screening bounds it from above, of a cluster that may reach `second`."""
     rounding = margin(second, block.values.shape[1])
     return float(second + block.left_out[r] - (block.error[r] + slack + rounding))
 
 
 @inner
-def _forget_candidates(block: Block, r: int) -> None:
+def _forget_candidates(block: Screened, r: int) -> None:
     """Keep only the candidates that still are, now that better ones are known."""
     kept = 0
     for number in range(block.found[r]):
@@ -308,7 +308,7 @@ def _forget_candidates(block: Block, r: int) -> None:
 
 
 @inner
-def screen_block(block: Block, begin: int, end: int, rows: Rows, screen: Screen, slack: float) -> None:
+def screen_block(block: Screened, begin: int, end: int, rows: Rows, screen: Screen, slack: float) -> None:
     """Find the candidates for the rows begin..end."""
     for i in range(begin, end):
         _fill(block, i - begin, rows.X[i], rows.centre, screen)

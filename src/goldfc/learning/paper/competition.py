@@ -115,7 +115,7 @@ def as_rows(X: FloatArray, mass: FloatArray) -> _kernels.Rows:
 
 def start(
     X: FloatArray, mass: FloatArray, n_candidates: int, rng: np.random.Generator
-) -> tuple[IntArray, _kernels.Clusters]:
+) -> tuple[IntArray, _kernels.Candidates]:
     """Draw distinct rows as the first centroids; each is its cluster's only member, all others are unassigned.
 
     Note: the paper sets w to 1 / k0 although w is a sigmoid of W; W = 1 is the start that agrees with it.
@@ -124,7 +124,7 @@ def start(
     seeds = rng.choice(n_rows, size=n_candidates, replace=False)
     labels = np.full(n_rows, -1, dtype=np.int64)
     labels[seeds] = np.arange(n_candidates)
-    clusters = _kernels.Clusters(
+    clusters = _kernels.Candidates(
         centroid=X[seeds],
         importance=np.full((n_candidates, n_features), 1.0 / n_features),
         size=np.ones(n_candidates, dtype=np.int64),
@@ -137,7 +137,7 @@ def start(
     return labels, clusters
 
 
-def drop_singletons(clusters: _kernels.Clusters, count: int, labels: IntArray) -> int:
+def drop_singletons(clusters: _kernels.Candidates, count: int, labels: IntArray) -> int:
     """Take clusters of one member, which have no variance, out of the competition, unless all are such."""
     if clusters.size[:count].max() < 2:
         return count
@@ -148,7 +148,7 @@ def finish(
     X: FloatArray,
     mass: FloatArray,
     labels: IntArray,
-    clusters: _kernels.Clusters,
+    clusters: _kernels.Candidates,
     count: int,
     *,
     epochs: int,

@@ -10,7 +10,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import TooFewMicroClusters
 from goldfc.learning.levels import Levels
 from goldfc.learning.paper import _fusion_kernels
-from goldfc.learning.paper.importance import DECIMALS
+from goldfc.learning.paper.importance import DECIMALS_OF_H
 
 MAX_ROUNDS = 30
 
@@ -79,7 +79,7 @@ def level_weights(counts: list[FloatArray], size: IntArray) -> FloatArray:
     total = product.sum(axis=1, keepdims=True)
     weights: FloatArray = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / len(counts))
     # Rounded like h, so that ties do not hang on summation order.
-    return np.around(weights, DECIMALS)
+    return np.around(weights, DECIMALS_OF_H)
 
 
 def level_matches(levels: Levels, labels: IntArray) -> FloatArray:

@@ -13,9 +13,9 @@ from goldfc.learning.paper import _kernels
 
 # Below this, a variance or a squared difference of means (as a share of the column's own variance) and a squared
 # distance of two distributions are rounding noise.
-NEGLIGIBLE = 1e-12
+ROUNDING_NOISE = 1e-12
 # Digits kept of h: more than matters, fewer than rounding touches, so that ties do not hang on summation order.
-DECIMALS = 12
+DECIMALS_OF_H = 12
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Moments:
     def outside(self) -> FloatArray:
         """The mass outside of every cluster; what is left of subtracting the same is none."""
         left = self.everyone.mass - self.mass
-        return np.where((self.size < self.everyone.size) & (left > NEGLIGIBLE * self.everyone.mass), left, 0.0)
+        return np.where((self.size < self.everyone.size) & (left > ROUNDING_NOISE * self.everyone.mass), left, 0.0)
 
 
 def measure_everyone(X: FloatArray, mass: FloatArray) -> Everyone:
@@ -93,7 +93,7 @@ def outside_variance(moments: Moments) -> FloatArray:
 def distinctness(moments: Moments) -> FloatArray:
     """Eq. (16). alpha: Hellinger distance of the Gaussians fitted inside and outside every cluster.
 
-    Note: what is below NEGLIGIBLE counts as zero, or noise would decide where nothing else does.
+    Note: what is below ROUNDING_NOISE counts as zero, or noise would decide where nothing else does.
     Both variances zero: 0 where the means agree, 1 where they do not. Nobody outside: 0.
     """
     scale = moments.everyone.squares / freedom(np.array(moments.everyone.mass), np.array(moments.everyone.size))
@@ -130,8 +130,8 @@ def feature_importance(
     product = distinctness(moments) * agreement(X, mass, labels, moments)
     total = np.cumsum(product, axis=1)[:, -1:]  # one by one: np.sum's order hangs on the layout
     importance: FloatArray = np.where(total > 0.0, product / np.where(total > 0.0, total, 1.0), 1.0 / X.shape[1])
-    return np.around(importance, DECIMALS), moments.mean
+    return np.around(importance, DECIMALS_OF_H), moments.mean
 
 
 def _without_noise(relative: FloatArray) -> FloatArray:
-    return np.where(relative > NEGLIGIBLE, relative, 0.0)
+    return np.where(relative > ROUNDING_NOISE, relative, 0.0)

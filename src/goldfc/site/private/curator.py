@@ -25,7 +25,7 @@ UNIT = 2**16
 
 # Rows are looked at a few at a time, of which all vectors, and the distances from all cells, are so many numbers: these
 # stay near the processor.
-MOST_NUMBERS = 2**18
+NUMBERS_AT_A_TIME = 2**18
 
 # Of every row, one for one: which of the cells it counts in, and the vector that is added there. It may depend on the
 # row itself, on what is public, and on what was released before.
@@ -74,7 +74,7 @@ class Sums:
     def see(self, where: slice, rows: FloatArray) -> None:
         """One more block."""
         rows = rows if self.counts is None else rows[self.counts[where]]
-        step = max(1, MOST_NUMBERS // sum(self.form))
+        step = max(1, NUMBERS_AT_A_TIME // sum(self.form))
         for first in range(0, len(rows), step):
             cells, vectors = self.touch(rows[first : first + step])
             self.total += sums_by_label(whole(vectors / self.bound, self.unit), cells, self.form[0])

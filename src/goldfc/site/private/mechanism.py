@@ -22,9 +22,9 @@ from goldfc.learning.k_means import k_means
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS
 from goldfc.site.private.curator import Curator
 
-# u is told in steps of 1 / FINE, and z in steps of 1 / GRID up to FURTHEST: the squares of 4 096 such numbers add up to
-# less than 2^53, and are exact.
-FINE, GRID, FURTHEST = 2**20, 2**10, 8.0
+# u is told in steps of 1 / FINE_U, and z in steps of 1 / GRID up to FURTHEST_Z: the squares of 4 096 such numbers add
+# up to less than 2^53, and are exact.
+FINE_U, GRID, FURTHEST_Z = 2**20, 2**10, 8.0
 # Of the budget, so much is for every touch; and so many cells there are, times rows times the root of rho / features.
 FOR_RINGS, FOR_MOMENTS, FOR_SCATTER = Fraction(1, 100), Fraction(5, 100), Fraction(13, 100)
 FOR_VOTES, FOR_STEPS = (Fraction(9, 100),) * 3, (Fraction(9, 100), Fraction(17, 100), Fraction(28, 100))
@@ -36,7 +36,7 @@ RINGS, NEARER, FURTHER = 16, 0.8, 1.25
 COUNT, MEAN = 0.3, 0.5
 # No variance is below this share of the usual one, and of correlations no eigenvalue; and of how rows lie around
 # centroids, which is measured better.
-LEAST, LITTLE = 0.05, 1e-3
+LEAST, LITTLE_SCATTER = 0.05, 1e-3
 # Residuals are clipped to so much of their usual length (rms): in the first step, where centres are poor; later; and
 # for the scatter, whose noise grows with the square of it.
 FIRST_CLIP, CLIP, SCATTER_CLIP = 0.8, 0.92, 0.7
@@ -45,9 +45,9 @@ CANDIDATES, NEARER_NEXT = 7, 0.5
 # A cell stays if its mass is so many times the noise of a mass, in standard deviations.
 CERTAIN = 1.5
 # Fewer cells than this tell nothing.
-FEWEST = 4
+FEWEST_CELLS = 4
 # To find a number between a thousandth and a thousand exactly enough.
-BISECTIONS = 40
+HALVINGS = 40
 # Residuals that are all clipped do not tell how long they are: their share of the square is taken to be between these.
 SHARES = 0.02, 0.98
 
@@ -63,7 +63,7 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Spread:
+class NoisySpread:
     """How rows spread in u: their number, means, deviations and correlations."""
 
     n: float
@@ -73,21 +73,21 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Unit:
+class ToGrid:
     """From rows to whole numbers: z times GRID."""
 
     low: FloatArray
     high: FloatArray
-    spread: Spread
+    spread: NoisySpread
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Every number of the result is whole, and at most 2^13 in size."""
-        u = by_ranges(rows, self.low, self.high) / FINE
+        u = by_ranges(rows, self.low, self.high) / FINE_U
         return on_grid((u - self.spread.mean) / self.spread.scale)
 
 
 @dataclass(frozen=True)
-class Cells:
+class NoisyCells:
     """Centroids in z, their masses, and the sums of squared lengths of residuals."""
 
     centroids: FloatArray
@@ -117,8 +117,8 @@ def find_private(
     """The micro-clusters of the curator's rows, at most so many; `rng` is public, it only draws candidates."""
     radius = release_radius(curator, low, high, rho * FOR_RINGS)
     spread = release_spread(curator, low, high, radius, rho * FOR_MOMENTS)
-    unit = Unit(low, high, spread)
-    count = int(min(most, max(FEWEST, cells_for(spread.n / curator.most_rows, len(low), rho))))
+    unit = ToGrid(low, high, spread)
+    count = int(min(most, max(FEWEST_CELLS, cells_for(spread.n / curator.most_rows, len(low), rho))))
     centres = release_votes(curator, unit, count, [rho * share for share in FOR_VOTES], rng)
     cells = release_step(curator, unit, centres, FIRST_CLIP * len(low) ** 0.5, rho * FOR_STEPS[0])
     for share in FOR_STEPS[1:]:
@@ -140,10 +140,10 @@ def release_radius(curator: Curator, low: FloatArray, high: FloatArray, rho: Fra
     Every row adds 1 to one ring: length 1.
     """
     # The squared distances, in steps of u, at which a ring ends and the next begins.
-    ends = len(low) * FINE**2 * 2.0 ** np.arange(1 - RINGS, 0)
+    ends = len(low) * FINE_U**2 * 2.0 ** np.arange(1 - RINGS, 0)
 
     def touch(rows: FloatArray) -> tuple[IntArray, FloatArray]:
-        return np.searchsorted(ends, squares(by_ranges(rows, low, high)), side="right"), np.ones((len(rows), 1))
+        return np.searchsorted(ends, squared_lengths(by_ranges(rows, low, high)), side="right"), np.ones((len(rows), 1))
 
     counts = np.maximum(curator.release("rings", touch, (RINGS, 1), 1.0, rho)[:, 0], 0.0)
     if not counts.any():
@@ -153,7 +153,7 @@ def release_radius(curator: Curator, low: FloatArray, high: FloatArray, rho: Fra
     return float(np.sqrt(len(low)) * min(1.0, FURTHER * 2.0 ** ((place - RINGS) / 2.0)))
 
 
-def release_spread(curator: Curator, low: FloatArray, high: FloatArray, radius: float, rho: Fraction) -> Spread:
+def release_spread(curator: Curator, low: FloatArray, high: FloatArray, radius: float, rho: Fraction) -> NoisySpread:
     """Count, means and second moments, of u clipped to the radius.
 
     Of every row (COUNT, MEAN q, q q') with |q| <= 1, as its upper triangle with sqrt(2) off the diagonal, so that its
@@ -163,11 +163,11 @@ def release_spread(curator: Curator, low: FloatArray, high: FloatArray, radius: 
     bound = float(np.sqrt(COUNT**2 + MEAN**2 + 1.0))
 
     def touch(rows: FloatArray) -> tuple[IntArray, FloatArray]:
-        q = clipped(by_ranges(rows, low, high), radius * FINE)
-        vectors = np.hstack([np.full((len(q), 1), COUNT), MEAN * q, products(q)])
+        q = clipped(by_ranges(rows, low, high), radius * FINE_U)
+        vectors = np.hstack([np.full((len(q), 1), COUNT), MEAN * q, products_of_pairs(q)])
         return np.zeros(len(q), dtype=np.int64), vectors
 
-    sums = curator.release("moments", touch, (1, 1 + d + len(pairs(d)[0])), bound, rho)[0]
+    sums = curator.release("moments", touch, (1, 1 + d + len(pairs_of_columns(d)[0])), bound, rho)[0]
     n = max(float(sums[0]) / COUNT, 10.0)
     mean = np.clip(sums[1 : d + 1] * (radius / MEAN / n), -1.0, 1.0)
     moments = matrix(sums[d + 1 :], d) * (radius**2 / n) - np.outer(mean, mean)
@@ -176,7 +176,7 @@ def release_spread(curator: Curator, low: FloatArray, high: FloatArray, radius: 
     return shrunk_spread(n, mean, moments, noise, 1e-3 * radius**2 / d)
 
 
-def shrunk_spread(n: float, mean: FloatArray, moments: FloatArray, noise: float, least: float) -> Spread:
+def shrunk_spread(n: float, mean: FloatArray, moments: FloatArray, noise: float, least: float) -> NoisySpread:
     """Variances drawn to their mean, and correlations to 0, as far as they differ from these by no more than noise."""
     d = len(mean)
     variance = np.diagonal(moments)
@@ -185,11 +185,11 @@ def shrunk_spread(n: float, mean: FloatArray, moments: FloatArray, noise: float,
     scale = np.sqrt(np.maximum(usual + (variance - usual) * (differ / (differ + noise)), LEAST * usual))
     correlations = moments / np.outer(scale, scale)
     np.fill_diagonal(correlations, 1.0)
-    return Spread(n, mean, scale, covariance_near(shrunk(correlations, noise / 2.0 / usual**2), LEAST))
+    return NoisySpread(n, mean, scale, covariance_near(shrunk(correlations, noise / 2.0 / usual**2), LEAST))
 
 
 def release_votes(
-    curator: Curator, unit: Unit, count: int, shares: list[Fraction], rng: np.random.Generator
+    curator: Curator, unit: ToGrid, count: int, shares: list[Fraction], rng: np.random.Generator
 ) -> FloatArray:
     """Centres in z that rows have voted for: every row for the nearest of many candidates, each time nearer ones.
 
@@ -203,7 +203,7 @@ def release_votes(
         whole = on_grid(candidates)
 
         def touch(rows: FloatArray, whole: FloatArray = whole) -> tuple[IntArray, FloatArray]:
-            return nearest(unit(rows), whole), np.ones((len(rows), 1))
+            return nearest_cell(unit(rows), whole), np.ones((len(rows), 1))
 
         votes = curator.release("votes", touch, (len(whole), 1), 1.0, rho)[:, 0]
         chosen = enough(votes, unit.spread.n)
@@ -215,7 +215,7 @@ def release_votes(
     return centres
 
 
-def release_step(curator: Curator, unit: Unit, centres: FloatArray, radius: float, rho: Fraction) -> Cells:
+def release_step(curator: Curator, unit: ToGrid, centres: FloatArray, radius: float, rho: Fraction) -> NoisyCells:
     """One step of k-means; cells that may as well be empty are left out.
 
     Of every row, in the cell of the nearest centre, (1/2, q, (|q|^2 - 1/2) / 2) with |q| <= 1. Squared:
@@ -235,10 +235,10 @@ def release_step(curator: Curator, unit: Unit, centres: FloatArray, radius: floa
     sums, mass = sums[stays], np.maximum(mass[stays], 1.0)
     centroids = whole[stays] / GRID + sums[:, 1 : d + 1] * (radius / mass)[:, None]
     squares = np.maximum(2.0 * sums[:, -1] + 0.5 * mass, 0.0) * radius**2
-    return Cells(centroids, mass, squares, (noise * radius / mass) ** 2)
+    return NoisyCells(centroids, mass, squares, (noise * radius / mass) ** 2)
 
 
-def release_scatter(curator: Curator, unit: Unit, cells: Cells, rho: Fraction) -> FloatArray:
+def release_scatter(curator: Curator, unit: ToGrid, cells: NoisyCells, rho: Fraction) -> FloatArray:
     """How rows lie around their centroids, in the mean over all rows.
 
     Of every row q q' with |q| <= 1, of length |q|^2 <= 1.
@@ -247,58 +247,58 @@ def release_scatter(curator: Curator, unit: Unit, cells: Cells, rho: Fraction) -
 
     def touch(rows: FloatArray) -> tuple[IntArray, FloatArray]:
         _, q, _ = residuals(unit(rows), whole, radius)
-        return np.zeros(len(q), dtype=np.int64), products(q)
+        return np.zeros(len(q), dtype=np.int64), products_of_pairs(q)
 
-    scatter = matrix(curator.release("scatter", touch, (1, len(pairs(d)[0])), 1.0, rho)[0], d)
+    scatter = matrix(curator.release("scatter", touch, (1, len(pairs_of_columns(d)[0])), 1.0, rho)[0], d)
     trace, form = float(np.trace(scatter)), np.eye(d)
     if trace > 0.0:
         # In what is off the diagonal, noise has half its variance.
         form = shrunk(scatter * (d / trace), 0.5 * (curator.noise(1.0, rho) * d / trace) ** 2)
     share = float(np.clip(trace / cells.mass.sum(), *SHARES))
-    return covariance_near(form, LITTLE) * variance_of(share, radius, d)
+    return covariance_near(form, LITTLE_SCATTER) * variance_of(share, radius, d)
 
 
 # --- rows, one for one ---
 
 
 def by_ranges(rows: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Rows in u, clipped, as whole numbers: u times FINE. What is no number lies in the middle."""
+    """Rows in u, clipped, as whole numbers: u times FINE_U. What is no number lies in the middle."""
     with np.errstate(over="ignore", invalid="ignore"):
         u = np.clip(2.0 * ((rows - low) / (high - low)) - 1.0, -1.0, 1.0)
     u[np.isnan(u)] = 0.0
-    return np.asarray(np.rint(u * FINE))
+    return np.asarray(np.rint(u * FINE_U))
 
 
 def on_grid(z: FloatArray) -> FloatArray:
     """As whole numbers."""
-    return np.asarray(np.rint(np.clip(z, -FURTHEST, FURTHEST) * GRID))
+    return np.asarray(np.rint(np.clip(z, -FURTHEST_Z, FURTHEST_Z) * GRID))
 
 
-def nearest(rows: FloatArray, centres: FloatArray) -> IntArray:
+def nearest_cell(rows: FloatArray, centres: FloatArray) -> IntArray:
     """The nearest centre; both are whole numbers, and so are all sums, which are exact."""
     score = rows @ (2.0 * centres).T
-    score -= squares(centres)
+    score -= squared_lengths(centres)
     return np.asarray(np.argmax(score, axis=1))
 
 
 def residuals(rows: FloatArray, centres: FloatArray, radius: float) -> tuple[IntArray, FloatArray, FloatArray]:
     """The nearest centre, where a row is from there as a share of the radius, and the square of that, up to 1."""
-    own = nearest(rows, centres)
+    own = nearest_cell(rows, centres)
     apart, whole = rows - centres[own], radius * GRID
-    return own, clipped(apart, whole), np.minimum(squares(apart) / (whole * whole), 1.0)
+    return own, clipped(apart, whole), np.minimum(squared_lengths(apart) / (whole * whole), 1.0)
 
 
 def clipped(vectors: FloatArray, radius: float) -> FloatArray:
     """Whole vectors as shares of the radius, none longer than 1."""
-    return np.asarray(vectors / np.maximum(np.sqrt(squares(vectors)), radius)[:, None])
+    return np.asarray(vectors / np.maximum(np.sqrt(squared_lengths(vectors)), radius)[:, None])
 
 
-def squares(vectors: FloatArray) -> FloatArray:
+def squared_lengths(vectors: FloatArray) -> FloatArray:
     """The squared lengths of whole vectors, exact."""
     return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
 
 
-def pairs(n_features: int) -> tuple[IntArray, IntArray]:
+def pairs_of_columns(n_features: int) -> tuple[IntArray, IntArray]:
     """Which features are multiplied with which; of many, each with itself."""
     if n_features > MOST_FEATURES_FOR_CORRELATIONS:
         return np.arange(n_features), np.arange(n_features)
@@ -306,9 +306,9 @@ def pairs(n_features: int) -> tuple[IntArray, IntArray]:
     return down, across
 
 
-def products(vectors: FloatArray) -> FloatArray:
+def products_of_pairs(vectors: FloatArray) -> FloatArray:
     """The upper triangle of v v', with sqrt(2) off the diagonal: of the length |v|^2, or shorter if it is a part."""
-    down, across = pairs(vectors.shape[1])
+    down, across = pairs_of_columns(vectors.shape[1])
     return np.asarray(vectors[:, down] * vectors[:, across] * np.where(down == across, 1.0, np.sqrt(2.0)))
 
 
@@ -317,7 +317,7 @@ def products(vectors: FloatArray) -> FloatArray:
 
 def matrix(triangle: FloatArray, d: int) -> FloatArray:
     """A symmetric matrix from its upper triangle, as `products` has it."""
-    down, across = pairs(d)
+    down, across = pairs_of_columns(d)
     full = np.zeros((d, d))
     full[down, across] = triangle / np.where(down == across, 1.0, np.sqrt(2.0))
     return full + np.triu(full, 1).T
@@ -330,7 +330,7 @@ def variance_of(share: float, radius: float, d: int) -> float:
     is a share of c that falls with c.
     """
     low, high = 1e-3, 1e3  # c / d
-    for _ in range(BISECTIONS):
+    for _ in range(HALVINGS):
         middle = (low * high) ** 0.5
         c = middle * d
         inside = gammainc(d / 2.0 + 1.0, c / 2.0) / middle + 1.0 - gammainc(d / 2.0, c / 2.0)
@@ -365,7 +365,7 @@ def enough(votes: FloatArray, n: float) -> IntArray:
     return order[: max(1, min(least, int((votes > 0.0).sum())))]
 
 
-def split(cells: Cells, count: int, rng: np.random.Generator) -> FloatArray:
+def split(cells: NoisyCells, count: int, rng: np.random.Generator) -> FloatArray:
     """The cell with most squares becomes two, until there are so many."""
     centroids, mass, squares = list(cells.centroids), list(cells.mass), list(cells.squares)
     d = cells.centroids.shape[1]

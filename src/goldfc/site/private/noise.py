@@ -19,7 +19,7 @@ from goldfc._types import IntArray
 
 # The square of sigma, doubled and multiplied by the steps of a series, is to have less than 63 bits; the smallest eps
 # and delta take a sigma of 1e8. A series of 200 steps has a probability of 1 in 200 factorial; longer ones are refused.
-LARGEST_SIGMA, MOST_STEPS = 2**27, 200
+LARGEST_SIGMA, LONGEST_SERIES = 2**27, 200
 # Gives so many random bytes.
 Source = Callable[[int], bytes]
 Decided = NDArray[np.bool_]
@@ -59,7 +59,7 @@ def by_exponential(p: IntArray, q: int, source: Source) -> Decided:
     exp(-x) is the probability that the first of Bernoulli(x / 1), Bernoulli(x / 2), ... that fails has an odd number.
     """
     odd, waiting = np.ones(len(p), dtype=bool), np.arange(len(p))
-    for step in range(1, MOST_STEPS):
+    for step in range(1, LONGEST_SERIES):
         waiting = waiting[below(np.full(len(waiting), q * step), source) < p[waiting]]
         odd[waiting] ^= True
         if not len(waiting):

@@ -25,9 +25,10 @@ class Band(NamedTuple):
         return f"about {self.usual:.0%}, at least {self.low:.0%}"
 
 
-# As it was measured (benchmarks/private). From MOST on it is most of the result; in the last one nobody should send.
+# As it was measured (benchmarks/private). From ENOUGH_CELLS on it is most of the result; in the last one nobody should
+# send.
 BANDS = (Band(25.0, 0.8, 0.98), Band(10.0, 0.75, 0.93), Band(3.0, 0.4, 0.7), Band(0.0, 0.0, 0.0))
-MOST = BANDS[1].least
+ENOUGH_CELLS = BANDS[1].least
 # If nobody says how many clusters there are, hope is for so many.
 FEWEST_CLUSTERS = 2
 # Those that are tried when an eps is looked for that is enough.
@@ -80,7 +81,7 @@ class Plan:
     @property
     def is_enough(self) -> bool:
         """Whether most of the result is left."""
-        return self.band.least >= MOST
+        return self.band.least >= ENOUGH_CELLS
 
     @property
     def is_hopeless(self) -> bool:
@@ -90,7 +91,7 @@ class Plan:
     @property
     def clusters_enough(self) -> int:
         """For how many clusters most of the result is left."""
-        return int(self.cells * self.sites / MOST)
+        return int(self.cells * self.sites / ENOUGH_CELLS)
 
     @property
     def enough(self) -> float | None:
@@ -100,4 +101,4 @@ class Plan:
     @property
     def sites_enough(self) -> int | None:
         """With how many such sites most is left at this eps; None if a site can tell too little."""
-        return math.ceil(MOST * self.n_clusters / self.cells) if self.cells >= MOST else None
+        return math.ceil(ENOUGH_CELLS * self.n_clusters / self.cells) if self.cells >= ENOUGH_CELLS else None

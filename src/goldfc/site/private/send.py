@@ -118,7 +118,7 @@ def send_privately(
     """Answer a request, and write the answer. It is paid for before it is made, and stored before it leaves."""
     ledger, agreement = Ledger.of(data, policy), request.agreement
     sealed_for_server(b"", request.site, agreement, key)
-    facts = facts_of(request, data, policy)
+    facts = facts_of_request(request, data, policy)
     with ledger.locked():
         message = stored(request, ledger)
         again = message is not None
@@ -137,7 +137,7 @@ def send_privately(
     return Sent(message, again)
 
 
-def facts_of(request: Request, data: Path, policy: Policy) -> dict[str, str | int]:
+def facts_of_request(request: Request, data: Path, policy: Policy) -> dict[str, str | int]:
     """What the ledger says of a message; nothing in it is of the rows."""
     terms, level = request.agreement.terms, request.level
     return {

@@ -25,7 +25,7 @@ def tell_privately(source: RowSource, site: str, task: Task, rules: Rules, peopl
     low, high = ranges_of(terms)
     layout = terms.layout(len(low))
     curator = Curator(source, first_rows(people, level.most_rows), level.most_rows, rules.randomness)
-    found = find_private(curator, low, high, rho_of(*level.budget), task.most, candidates(terms, site))
+    found = find_private(curator, low, high, rho_of(*level.budget), task.most, public_generator(terms, site))
     return Summary(
         site,
         in_steps(np.clip(found.centroids, low, high), rules),
@@ -53,7 +53,7 @@ def shape_of(scatter: FloatArray, numbers: IntArray) -> FloatArray | None:
     return own if len(form_of_shape(len(numbers))) == 2 else np.diagonal(own).copy()
 
 
-def candidates(terms: Terms, site: str) -> np.random.Generator:
+def public_generator(terms: Terms, site: str) -> np.random.Generator:
     """Where a mechanism draws what has nothing to do with rows; anybody may know it."""
     public = canonical_json([terms.federation, terms.round, site]).encode()
     return np.random.default_rng(list(hashlib.sha256(public).digest()))

@@ -23,8 +23,8 @@ from goldfc.errors import BadRows, BadSettings
 from goldfc.message.columns import LARGEST_TOLD, Column
 from goldfc.site.table.form import AS_USUAL, FORM, ColumnForm, Form
 from goldfc.site.table.numerals import (
-    PLAIN,
     USUAL_GAPS,
+    USUAL_STYLE,
     NumberStyle,
     by_value,
     distinct,
@@ -177,7 +177,7 @@ def encoded(
     rows: pa.RecordBatch,
     columns: Sequence[Column],
     form: Form = AS_USUAL,
-    style: NumberStyle = PLAIN,
+    style: NumberStyle = USUAL_STYLE,
     whose: str | None = None,
 ) -> Encoded:
     """A block as numbers; if a column says `whose` a row is, those of nobody have a fault."""
@@ -387,7 +387,7 @@ def numbers_in(values: pa.Array, name: str, own: ColumnForm, style: NumberStyle,
         found = (
             np.where(np.isin(found, [to_number(code) for code in own.missing]), np.nan, found) if own.missing else found
         )
-        if style != PLAIN and is_text(values):
+        if style != USUAL_STYLE and is_text(values):
             grouped = pc.match_substring_regex(values, r"\d[^\deE]+\d")
             done[f"Numbers are written with {style.words}"] += int(pc.sum(grouped).as_py() or 0)
     if own.factor != 1.0:

@@ -33,7 +33,7 @@ from goldfc.message.columns import Column, Number, Strict, read_settings
 from goldfc.message.units import to_unit
 
 FORM = "site.toml"
-MOST_BYTES = 2**18
+MOST_BYTES_OF_A_FORM = 2**18
 # A unit behind a name, as in "weight [kg]" or "weight (kg)".
 HEADER = re.compile(r"^(?P<name>.*\S)\s*[\[(](?P<unit>[^\[\]()]+)[\])]$")
 
@@ -151,7 +151,7 @@ def form_beside(data: Path) -> Path:
 def read_form(data: Path) -> Form:
     """The form beside the data; as usual if there is none."""
     path = form_beside(data)
-    return read_settings(path, Form, MOST_BYTES) if path.exists() else AS_USUAL
+    return read_settings(path, Form, MOST_BYTES_OF_A_FORM) if path.exists() else AS_USUAL
 
 
 # --- what columns are called ---

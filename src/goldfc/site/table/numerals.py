@@ -56,7 +56,7 @@ class NumberStyle:
         return f"{self.decimal!r} before decimals and {between} between thousands"
 
 
-PLAIN = NumberStyle()
+USUAL_STYLE = NumberStyle()
 
 
 # What a comma or a point is, by the digits around it; `1,050` and `1.050` may be either.
@@ -87,10 +87,10 @@ def style_of(texts: Iterable[str], form: Form) -> NumberStyle:
     return NumberStyle(".", blank)
 
 
-def fault_of(value: Any, style: NumberStyle = PLAIN) -> str:
+def fault_of(value: Any, style: NumberStyle = USUAL_STYLE) -> str:
     """What is wrong with a value that should be a number, and what to do."""
     text = str(value).strip()
-    if not np.isnan(to_number(value)) and (style == PLAIN or not isinstance(value, str)):
+    if not np.isnan(to_number(value)) and (style == USUAL_STYLE or not isinstance(value, str)):
         return "which is too large or endless; correct it, or leave the row out"
     if isinstance(value, datetime.date) or DATE.match(text):
         return f'which is a date; say in {FORM} what it is to count as (dates = "years" or "days")'
@@ -132,11 +132,11 @@ def is_text(values: pa.Array) -> bool:
     return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
 
 
-def to_numbers(values: pa.Array, style: NumberStyle = PLAIN) -> FloatArray:
+def to_numbers(values: pa.Array, style: NumberStyle = USUAL_STYLE) -> FloatArray:
     """Numbers, or not a number where there is none: in plain style those that Python reads, to the last bit."""
     if not is_text(values):
         numbers = as_floats(values) if has_numbers(values.type) else None
-    elif style == PLAIN:
+    elif style == USUAL_STYLE:
         trimmed = trimmed_texts(values)
         numbers = as_floats(trimmed)
         if numbers is None:

@@ -17,11 +17,11 @@ from goldfc.site.table.numerals import as_whole
 from goldfc.site.table.text import PACKED, names_in_header, open_text, refuse_empty
 
 # About so many bytes of text, or values of another file, make a block.
-BLOCK = 2**20
+BYTES_OF_A_BLOCK = 2**20
 # What files begin with that may be called otherwise.
-MAGIC = {b"PAR1": ".parquet", b"ARRO": ".arrow"}
+FILES_BEGIN = {b"PAR1": ".parquet", b"ARRO": ".arrow"}
 # Hidden files, and those that a spreadsheet keeps while a workbook is open.
-HIDDEN = (".", "~")
+HIDDEN_FILES = (".", "~")
 # Packed text is so many times as long when it is unpacked.
 PACKED_BY = 10
 
@@ -102,7 +102,7 @@ def blocks_in(
     """
     first = 0
     with naming_file(path):
-        for block in reader_of(path, form, numbers).blocks(path, list(dict.fromkeys(names)), size or BLOCK):
+        for block in reader_of(path, form, numbers).blocks(path, list(dict.fromkeys(names)), size or BYTES_OF_A_BLOCK):
             yield replace(block, first=first, where=block.where if block.where.file else Where(first))
             first += block.rows.num_rows
 
@@ -118,8 +118,8 @@ def reader_of(path: Path, form: Form, numbers: Collection[str] = ()) -> Reader:
     if path.is_dir():
         return FolderOfFiles(form, numbers)
     with path.open("rb") as file:
-        suffix = MAGIC.get(file.read(4), path.suffix.lower())
-    return READERS.get(suffix, Text)(form, numbers)
+        suffix = FILES_BEGIN.get(file.read(4), path.suffix.lower())
+    return READERS.get(suffix, TextFormat)(form, numbers)
 
 
 @contextmanager
@@ -141,7 +141,7 @@ class Format:
     numbers: Collection[str] = ()  # of text: columns that come as numbers
 
 
-class Text(Format):
+class TextFormat(Format):
     """CSV, TSV and the like, also packed."""
 
     def names(self, path: Path) -> list[str]:
@@ -363,7 +363,7 @@ class FolderOfFiles(Format):
 
     def notes(self, path: Path) -> Iterator[str]:
         """What is there, but not read."""
-        shown = {one.name for one in path.iterdir() if one.name[0] not in HIDDEN}
+        shown = {one.name for one in path.iterdir() if one.name[0] not in HIDDEN_FILES}
         if others := sorted(shown - {file.name for file in self.files(path)}):
             told = ", ".join(map(repr, others))
             yield f"In {path.name} these are not read: {told}; tables are known by their suffix."
@@ -371,7 +371,7 @@ class FolderOfFiles(Format):
     @staticmethod
     def files(path: Path) -> list[Path]:
         """Those that can be read."""
-        there = (one for one in path.iterdir() if one.name[0] not in HIDDEN and one.is_file())
+        there = (one for one in path.iterdir() if one.name[0] not in HIDDEN_FILES and one.is_file())
         found = sorted(one for one in there if one.suffix.lower() in READERS)
         if not found:
             raise BadRows(f"There is no table in the folder {path.name}.", "folder-without-table")
@@ -380,7 +380,7 @@ class FolderOfFiles(Format):
 
 # Who adds a file format adds it here.
 READERS: dict[str, type[Reader]] = {
-    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", *PACKED), Text),
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", *PACKED), TextFormat),
     **dict.fromkeys((".parquet", ".pq"), Parquet),
     **dict.fromkeys((".arrow", ".feather"), Arrow),
     **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), Workbook),

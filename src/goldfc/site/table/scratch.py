@@ -83,7 +83,7 @@ class Stored:
     def __getitem__(self, places: slice) -> NDArray[np.uint8]:
         start, stop, _ = places.indices(self.count)
         found = np.empty((max(0, stop - start), self.length), dtype=np.uint8)
-        fill(self.handle, found, self.start + start * self.length)
+        read_array(self.handle, found, self.start + start * self.length)
         return found
 
 
@@ -103,7 +103,7 @@ class OnDisk:
         """Some rows, as an array of their own."""
         found = np.empty((stop - start, self.n_features))
         # Not mapped into memory: pages that were looked at would count as used.
-        fill(self.scratch.handle, found, start * 8 * self.n_features)
+        read_array(self.scratch.handle, found, start * 8 * self.n_features)
         return found
 
     def take(self, places: NDArray[np.integer]) -> FloatArray:
@@ -122,12 +122,12 @@ class OnDisk:
         """The same of places that are neighbours, or nearly."""
         start, stop = int(places[0]), int(places[-1]) + 1
         if stop - start == len(places):
-            fill(self.scratch.handle, found, start * 8 * self.n_features)
+            read_array(self.scratch.handle, found, start * 8 * self.n_features)
         else:
             found[:] = self.read(start, stop)[places - start]
 
 
-def fill(handle: int, found: NDArray[np.generic], offset: int) -> None:
+def read_array(handle: int, found: NDArray[np.generic], offset: int) -> None:
     """Read an array from a place in a file."""
     rest = found.reshape(-1).view(np.uint8).data
     while rest:

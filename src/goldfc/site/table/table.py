@@ -30,7 +30,7 @@ from goldfc.site.table.cells import (
 )
 from goldfc.site.table.form import AS_USUAL, Form, called, check_form, read_form, rename_notes, unit_faults
 from goldfc.site.table.notes import Seen
-from goldfc.site.table.numerals import PLAIN, NumberStyle, distinct, is_text, style_of
+from goldfc.site.table.numerals import USUAL_STYLE, NumberStyle, distinct, is_text, style_of
 from goldfc.site.table.readers import Block, blocks_in, column_names, size_in_memory
 from goldfc.site.table.scratch import OnDisk, Scratch, Stored
 
@@ -276,7 +276,7 @@ class Gathered:
 
 def encoded_blocks(blocks: Blocks, called: Mapping[str, str], rules: ReadingRules) -> Iterator[tuple[Block, Encoded]]:
     """All blocks, with columns by their agreed names, and as numbers; of every file the first rows show its style."""
-    file, style = None, PLAIN
+    file, style = None, USUAL_STYLE
     for block in ahead(blocks(list(called.values()))):
         rows = pa.record_batch([block.rows.column(own) for own in called.values()], names=list(called))
         if block.where.file != file:

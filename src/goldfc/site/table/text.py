@@ -20,13 +20,19 @@ from goldfc.site.table.form import AS_USUAL, FORM, Form
 
 PACKED = (".gz", ".zst", ".bz2", ".lz4", ".zip")
 # What packed files begin with, whatever they are called.
-MAGIC = {b"\x1f\x8b": "gzip", b"(\xb5/\xfd": "zstd", b"BZh": "bz2", b"\x04\x22M\x18": "lz4", b"PK\x03\x04": "zip"}
+PACKED_BEGIN = {
+    b"\x1f\x8b": "gzip",
+    b"(\xb5/\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\x04\x22M\x18": "lz4",
+    b"PK\x03\x04": "zip",
+}
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 SEPARATORS = (",", ";", "\t", "|")
 # A line before the header in which spreadsheets say it.
 SAYS_SEPARATOR = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([ -~\t])"?\s*')
 # What stands for nothing in a column of numbers; where it is written in another way, the column is looked at as text.
-NOTHING = ("", "NA", "na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "Null", "None", "none", "?")
+NO_VALUE = ("", "NA", "na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "Null", "None", "none", "?")
 # So many bytes are decoded at a time: with the rest of a line, no more than are asked for.
 CHUNK = 2**20 - 2**14
 
@@ -186,7 +192,7 @@ class TextTable:
                 arrow_csv.ConvertOptions(
                     check_utf8=False,
                     column_types=kinds,
-                    null_values=NOTHING,
+                    null_values=NO_VALUE,
                     strings_can_be_null=False,
                     include_columns=names,
                 ),
@@ -262,7 +268,7 @@ def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
     """What is in a file, if it is packed."""
     head = raw.read(4)
     raw.seek(0)
-    packed = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None)
+    packed = next((kind for magic, kind in PACKED_BEGIN.items() if head.startswith(magic)), None)
     if packed is None:
         return raw
     if packed == "zip":

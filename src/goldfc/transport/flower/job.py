@@ -30,7 +30,7 @@ JOB, STATUS = "job.json", "status.json"
 ACCEPTED, SITES = "accepted", "sites"
 
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=False)]
-Names = Annotated[tuple[str, ...], Field(strict=False)]
+SiteNames = Annotated[tuple[str, ...], Field(strict=False)]
 Reasons = dict[str, str]
 State = Literal["joining", "summarizing", "fusing", "labelling", "done", "failed"]
 
@@ -70,7 +70,7 @@ class Job(Paper):
     expect: Annotated[int, Field(ge=1)]
     join: Seconds = 60.0
     answer: Seconds = 600.0
-    tables: Names = ()  # of the sites, where they are simulated
+    tables: SiteNames = ()  # of the sites, where they are simulated
 
     @property
     def file(self) -> Path:
@@ -136,16 +136,16 @@ class Status(Paper):
     state: State = "joining"
     expected: int
     joined: int = 0
-    accepted: Names = ()  # sites whose summary was accepted
-    unchanged: Names = ()  # sites that have nothing new
-    remembered: Names = ()  # sites whose summary is of an earlier round
+    accepted: SiteNames = ()  # sites whose summary was accepted
+    unchanged: SiteNames = ()  # sites that have nothing new
+    remembered: SiteNames = ()  # sites whose summary is of an earlier round
     refused: Reasons = Field(default_factory=dict)  # who did not, or could not be used, and why
-    silent: Names = ()
-    missing: Names = ()  # sites that are listed, and whose summary is not in
+    silent: SiteNames = ()
+    missing: SiteNames = ()  # sites that are listed, and whose summary is not in
     left_out: Reasons = Field(default_factory=dict)
-    odd: Names = ()  # which columns look odd at whom
+    odd: SiteNames = ()  # which columns look odd at whom
     model: str = ""  # its fingerprint, once there is one
-    labelled: Names = ()
+    labelled: SiteNames = ()
     unlabelled: Reasons = Field(default_factory=dict)
     trouble: Trouble | None = None
 

@@ -33,13 +33,13 @@ class Place:
 
 def next_place(series: Path, first: int) -> Place:
     """Where the next round belongs: after the last that is over, and not before the `first`."""
-    over = [number for number in numbers_in(series) if is_over(series / str(number))]
+    over = [number for number in rounds_in(series) if is_over(series / str(number))]
     last = max(over, default=None)
     number = first if last is None else max(first, last + 1)
     return Place(number, series / str(number), None if last is None else series / str(last))
 
 
-def numbers_in(series: Path) -> list[int]:
+def rounds_in(series: Path) -> list[int]:
     """The rounds that there are folders of."""
     return [int(path.name) for path in series.glob("*") if path.name.isdecimal() and path.is_dir()]
 
