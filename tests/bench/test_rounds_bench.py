@@ -66,7 +66,7 @@ def test_targets_are_counted_over_all_scenes() -> None:
     assert found["rows with the same surroundings that kept their id, mixtures"] == ("99.50%", True)
     assert found["rows with the same surroundings that kept their id, sets"] == ("90.00%", False)
     assert found["ARI less that from scratch, sets"] == ("-0.1000", False)
-    assert found["planted events that are named"] == ("100.0%", True)
+    assert found["planted events that are named, mixtures"] == ("100.0%", True)
 
 
 def test_the_command_ends_in_a_page_and_in_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_the_command_ends_in_a_page_and_in_rows(tmp_path: Path, monkeypatch: pyt
     result = CliRunner().invoke(main, ["rounds", "--quick", "--jobs", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     page = (tmp_path / "rounds" / "README.md").read_text(encoding="utf-8")
-    assert "| quiet rounds that change an id | 0 | 0 of " in page
+    assert "| quiet rounds that change an id, mixtures | 0 | 0 of " in page
     rows = RowFile(tmp_path / "rounds" / "rows.jsonl", Row.from_json).read()
     assert {row.work for row in rows} == set(all_work(1, ()))
     assert {row.way for row in rows} == set(WAYS) - set(run.STREAMS)

@@ -10,7 +10,8 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.judge import KINDS, Kind, Verdict, is_clear, judge
+from goldfc.learning.consensus import OF_ROWS
+from goldfc.learning.judge import GAP, KINDS, LEAD, MORE, Court, Kind, Usual, Verdict, is_clear, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.micro_clusters import MicroClusters, scatter_of, standardized
 from strategies import blobs, micro_clusters, mixed, seeds
@@ -213,3 +214,31 @@ def test_a_column_in_which_nothing_varies_changes_no_label(case: str) -> None:
         for rows, width in ((X, 3), (X[:, :2], 2))
     )
     np.testing.assert_array_equal(one.labels, other.labels)
+
+
+@pytest.mark.parametrize(
+    ("usual", "found"),
+    [(None, 3), (4, 4), (5, 3)],
+    ids=["none: the best", "nearly as high: the usual", "much lower: the best"],
+)
+def test_the_usual_number_stays_where_it_is_nearly_the_best(usual: int | None, found: int) -> None:
+    court = court_with(None if usual is None else Usual("own", usual, by_gaps=False))
+    assert court.number_in({1: 0.0, 3: 1.0, 4: 0.99, 5: 0.5}, 0.02, linked=False) == found
+
+
+def test_a_usual_number_of_another_kind_is_no_usual_number() -> None:
+    court = court_with(Usual("linked", 4, by_gaps=True))
+    assert court.number_in({1: 0.0, 3: 1.0, 4: 0.99}, 0.02, linked=False) == 3
+
+
+def test_gaps_must_be_clearer_where_they_are_unusual_and_less_so_where_they_are_usual() -> None:
+    asked = (GAP, LEAD)
+    assert court_with(None).are_clear(GAP, GAP - LEAD, *asked)
+    assert not court_with(Usual("own", 2, by_gaps=False)).are_clear(GAP, GAP - LEAD, *asked)
+    assert court_with(Usual("linked", 2, by_gaps=True)).are_clear(GAP - MORE, GAP - LEAD, *asked)
+
+
+def court_with(usual: Usual | None) -> Court:
+    """A court that has heard of clusters before."""
+    micro = MicroClusters(np.zeros((2, 2)), np.ones(2))
+    return Court(micro, np.random.default_rng(0), KINDS, 1, OF_ROWS, usual)

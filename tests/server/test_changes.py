@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_moons
 
 from goldfc import Model, OneShot, OneShotClustering, Summary, fuse, label, summarize
 from goldfc._types import FloatArray
@@ -15,6 +16,7 @@ from goldfc.message.descent import LARGEST_ID, MOST_ANCESTORS, Change, Descent, 
 from goldfc.message.wire import decode, encode
 from goldfc.randomness import generator
 from goldfc.report.changes import change_sentences
+from goldfc.server.changes import in_order_of_ids
 from goldfc.server.gold import Gold
 from goldfc.server.one_shot import freshness
 from sentences import refused
@@ -259,3 +261,36 @@ def test_fit_after_an_estimator_keeps_its_labels() -> None:
     assert fewer.cluster_ids_.tolist() == sorted(set(one.labels_[60:].tolist()))
     assert [change.what for change in fewer.changes_] == ["disappeared"]
     assert np.array_equal(fewer.cluster_ids_[fewer.predict_proba(rows[60:]).argmax(axis=1)], fewer.predict(rows[60:]))
+
+
+# --- every kind of cluster
+
+
+def moons(seed: int) -> FloatArray:
+    return np.asarray(make_moons(900, noise=0.05, random_state=seed)[0])
+
+
+def test_clusters_that_are_not_convex_keep_their_ids() -> None:
+    one = OneShotClustering(random_state=0).fit(moons(0), groups=np.arange(900) % 3)
+    two = OneShotClustering(random_state=1).fit(moons(1), groups=np.arange(900) % 3, after=one)
+    assert (one.kind_, two.kind_) == ("linked", "linked")
+    assert two.changes_ == ()
+    assert np.mean(two.predict(moons(2)) == one.predict(moons(2))) > 0.99
+    turned = in_order_of_ids(one.model_, np.array([1, 0]))
+    assert np.array_equal(label(moons(2), Model.from_message(turned.to_message()))[0], 1 - one.predict(moons(2)))
+
+
+def test_categories_tell_clusters_that_go_on() -> None:
+    rng = np.random.default_rng(0)
+
+    def rows(shares: tuple[float, float]) -> FloatArray:
+        kind = np.repeat([0, 1], 300)
+        answers = rng.random((600, 3)) < np.array([[0.05] * 3, [0.95] * 3])[kind]
+        return np.column_stack([answers, rng.random(600) < np.array(shares)[kind]]).astype(np.float64)
+
+    sites = np.arange(600) % 3
+    one = OneShotClustering(2, categorical=range(4), random_state=0).fit(rows((0.1, 0.1)), groups=sites)
+    two = OneShotClustering(2, categorical=range(4), random_state=0).fit(rows((0.1, 0.9)), groups=sites, after=one)
+    moved = int(two.labels_[-1])
+    assert [(change.what, change.now) for change in two.changes_] == [("moved", (moved,))]
+    assert two.cluster_ids_.tolist() == [0, 1]

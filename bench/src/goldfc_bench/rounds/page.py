@@ -8,7 +8,7 @@ import numpy as np
 from goldfc_bench.attacks.page import table
 from goldfc_bench.rounds.growth import Growth
 from goldfc_bench.rounds.run import Row
-from goldfc_bench.rounds.scenes import APART, DRIFT, LEAST_SHARE, N_SITES, NEIGHBOURS, PLANTED, ROUNDS, ROWS_EACH
+from goldfc_bench.rounds.scenes import APART, DRIFT, LEAST_SHARE, N_SITES, NEAR, NEIGHBOURS, PLANTED, ROUNDS, ROWS_EACH
 from goldfc_bench.rounds.ways import WAYS
 
 PAGE = """# Rounds that remember
@@ -16,11 +16,11 @@ PAGE = """# Rounds that remember
 Made by `{command}`.
 
 *Mixtures*: {mixtures} drawn ones of 4 to 10 Gaussian clusters in 2, 4 or 8 columns, means at least {apart:g} standard
-deviations apart, revealed over {rounds} rounds. Each of {sites} sites is there in nine rounds of ten, with {rows} new
-rows.
-All means drift by {drift:g} standard deviations a round; every other round something is planted: a cluster emerges,
-disappears, splits (in two that end seven apart) or two merge (into what nobody can tell apart). Those that disappear,
-split or merge have at least {least:.0%} of the rows. Nothing changed around a row whose true cluster is not concerned.
+deviations apart, revealed over {rounds} rounds; and {nears} with at least {near_apart:g}. Each of {sites} sites is
+there in nine rounds of ten, with {rows} new rows. All means drift by {drift:g} standard deviations a round; every other
+round something is planted: a cluster emerges, disappears, splits (in two that end as far apart) or two merge (into what
+nobody can tell apart). Those that disappear, split or merge have at least {least:.0%} of the rows. Nothing changed
+around a row whose true cluster is not concerned.
 
 *Sets*: the paper's ten at the paper's eight sites, whose rows come in {rounds} parts, added up; sites join in the first
 rounds, and one leaves in the last. Nothing changed around a row if its {near} nearest rows are the same as before.
@@ -64,6 +64,8 @@ def as_markdown(rows: Sequence[Row], growth: Growth, command: str) -> str:
         command=command,
         mixtures=sum(row.group == "mixture" for row in ours),
         apart=APART,
+        nears=sum(row.group == "near" for row in ours),
+        near_apart=NEAR,
         rounds=ROUNDS,
         sites=N_SITES,
         rows=ROWS_EACH,
@@ -74,11 +76,14 @@ def as_markdown(rows: Sequence[Row], growth: Growth, command: str) -> str:
         n_targets=len(targets),
         targets=table(("", "wanted", "figure", ""), [(*three, "met" if met else "missed") for *three, met in targets]),
         ways=table(
-            ("", "mixtures: kept", "quiet rounds that changed ids", "mixtures: ARI", "sets: kept", "sets: ARI"),
+            (
+                "",
+                *(f"{what}: {figure}" for what in GROUPS.values() for figure in ("kept", "quiet, ids changed", "ARI")),
+            ),
             [line_of_way(way, [row for row in rows if row.way == way]) for way in WAYS],
         ),
         streamed=sum(row.way == "DBSTREAM" for row in rows),
-        planted=table(("", "planted", "named"), list(lines_of_planted(ours))),
+        planted=table(("", "planted", "named", "nearer: planted", "named"), list(lines_of_planted(ours))),
         sets=table(
             ("", "rows with the same surroundings", "kept their id", "ARI", "from scratch"),
             [line_of_set(row) for row in ours if row.group == "set"],
@@ -88,23 +93,27 @@ def as_markdown(rows: Sequence[Row], growth: Growth, command: str) -> str:
     )
 
 
+GROUPS = {"mixture": "mixtures", "near": "nearer ones", "set": "sets"}
+
+
 def targets_of(rows: Sequence[Row], growth: Growth) -> Iterator[tuple[str, str, str, bool]]:
     """What was wanted, and what came out."""
     ours = [row for row in rows if row.way == "ours"]
-    for group in ("mixture", "set"):
+    for group, what in GROUPS.items():
         own = [row for row in ours if row.group == group]
         if calm := sum(row.calm for row in own):
             kept = sum(row.kept for row in own) / calm
-            yield f"rows with the same surroundings that kept their id, {group}s", "99 %", f"{kept:.2%}", kept >= 0.99
+            yield f"rows with the same surroundings that kept their id, {what}", "99 %", f"{kept:.2%}", kept >= 0.99
         if own:
             worse = better_by(own)
-            yield f"ARI less that from scratch, {group}s", "-.01 or more", f"{worse:+.4f}", worse >= -0.01
-    planted, named = totals(ours)
-    if planted:
-        share = sum(named.values()) / sum(planted.values())
-        yield "planted events that are named", "95 %", f"{share:.1%}", share >= 0.95
-    disturbed, quiet = sum(row.disturbed for row in ours), sum(row.quiet for row in ours)
-    yield "quiet rounds that change an id", "0", f"{disturbed} of {quiet}", not disturbed
+            yield f"ARI less that from scratch, {what}", "-.01 or more", f"{worse:+.4f}", worse >= -0.01
+        planted, named = totals(own)
+        if planted:
+            share = sum(named.values()) / sum(planted.values())
+            yield f"planted events that are named, {what}", "95 %", f"{share:.1%}", share >= 0.95
+        if quiet := sum(row.quiet for row in own):
+            disturbed = sum(row.disturbed for row in own)
+            yield f"quiet rounds that change an id, {what}", "0", f"{disturbed} of {quiet}", not disturbed
     yield "time of the last rounds against the first", "1.2 or less", f"{growth.slower:.2f}", growth.slower <= 1.2
     yield "size of the last models against the first", "1.05 or less", f"{growth.larger:.2f}", growth.larger <= 1.05
 
@@ -125,16 +134,21 @@ def totals(rows: Sequence[Row]) -> tuple[Counter[str], Counter[str]]:
 
 def lines_of_planted(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
     """One for each kind."""
-    planted, named = totals(rows)
+    counts = [count for group in ("mixture", "near") for count in totals([row for row in rows if row.group == group])]
     for what in PLANTED:
-        yield what, str(planted[what]), str(named[what])
+        yield what, *(str(count[what]) for count in counts)
 
 
 def line_of_way(way: str, rows: Sequence[Row]) -> tuple[str, ...]:
     """In the mean over rows and rounds."""
-    mixtures, sets = ([row for row in rows if row.group == group] for group in ("mixture", "set"))
-    disturbed = f"{sum(row.disturbed for row in mixtures)} of {sum(row.quiet for row in mixtures)}"
-    return way, kept(mixtures), disturbed, ari_of(mixtures), kept(sets), ari_of(sets)
+    groups = [[row for row in rows if row.group == group] for group in GROUPS]
+    return way, *(figure for own in groups for figure in (kept(own), disturbed_in(own), ari_of(own)))
+
+
+def disturbed_in(rows: Sequence[Row]) -> str:
+    """Quiet rounds in which ids changed, of how many."""
+    quiet = sum(row.quiet for row in rows)
+    return f"{sum(row.disturbed for row in rows)} of {quiet}" if quiet else "-"
 
 
 def line_of_set(row: Row) -> tuple[str, ...]:

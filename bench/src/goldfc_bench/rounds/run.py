@@ -14,7 +14,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadRows
 from goldfc.randomness import generator
 from goldfc_bench.digest import digest_of
-from goldfc_bench.rounds.scenes import Revealed, bit_by_bit, drifting
+from goldfc_bench.rounds.scenes import NEAR, Revealed, bit_by_bit, drifting
 from goldfc_bench.rounds.ways import FUSION, WAYS, Step, Way
 from goldfc_bench.rows import RowFile
 from goldfc_bench.score import ari
@@ -28,7 +28,7 @@ Work = tuple[str, str]
 class Row:
     """A scene in one way."""
 
-    group: str  # "mixture" or "set"
+    group: str  # "mixture", "near" or "set"
     name: str
     way: str
     rounds: int = 0  # after the first
@@ -59,18 +59,27 @@ class Row:
 
 
 def all_work(draws: int, sets: Sequence[str]) -> list[Work]:
-    """Mixtures, and sets."""
-    return [*(("mixture", str(draw)) for draw in range(draws)), *(("set", name) for name in sets)]
+    """Mixtures, half as many whose clusters are nearer, and sets."""
+    mixtures = [
+        (group, str(draw)) for group, count in (("mixture", draws), ("near", draws // 2)) for draw in range(count)
+    ]
+    return [*mixtures, *(("set", name) for name in sets)]
+
+
+def scene_of(group: str, name: str) -> Iterator[Revealed]:
+    """Round by round."""
+    if group == "set":
+        return bit_by_bit(name)
+    return drifting(int(name), NEAR) if group == "near" else drifting(int(name))
 
 
 def rows_of(work: Work) -> list[Row]:
     """A row for every way; all see the same rounds."""
     group, name = work
     names = [way for way in WAYS if way not in STREAMS or (group == "mixture" and int(name) < STREAMED)]
-    scene = drifting(int(name)) if group == "mixture" else bit_by_bit(name)
     ways, rows = {way: WAYS[way]() for way in names}, {way: Row(group, name, way) for way in names}
     with threadpool_limits(limits=1):
-        for number, revealed in enumerate(scene):
+        for number, revealed in enumerate(scene_of(group, name)):
             rows = one_round(rows, ways, revealed, first=number == 0)
     return list(rows.values())
 

@@ -13,12 +13,12 @@ from goldfc_bench.cases import split_of
 ROUNDS = 12
 # Of a mixture: sites, rows of each, how likely a site is there in a round, how far clusters drift, how far apart.
 N_SITES, ROWS_EACH, PRESENT, DRIFT = 6, 400, 0.9, 0.1
-APART = 7.0
+APART, NEAR = 7.0, 5.0
 # No cluster that something happens to has a smaller share of the rows.
 LEAST_SHARE = 0.02
 WEIGHTS = (0.2, 0.5, 1.0, 2.0)
-# The parts of a cluster that splits end this far from where it was; those that merge this far from their middle.
-HALF_SPLIT, HALF_MERGED = 3.5, 0.75
+# Those that merge end this far from their middle.
+HALF_MERGED = 0.75
 PLANTED = ("emerged", "disappeared", "split", "merged")
 # Of a set: its sites join in the first rounds, and the last of them leaves in the last ones.
 JOINING, LEAVING, FEWEST_ROWS = 4, 2, 12
@@ -47,6 +47,7 @@ class Drifting:
 
     rng: np.random.Generator
     width: int
+    apart: float
     means: dict[int, FloatArray] = field(default_factory=dict)
     weights: dict[int, float] = field(default_factory=dict)
     merging: tuple[int, int] | None = None
@@ -62,8 +63,8 @@ class Drifting:
     def free_place(self) -> FloatArray:
         """Where nothing is near."""
         while True:
-            place = self.rng.uniform(-1.0, 1.0, self.width) * APART * (2.0 if self.width < 4 else 1.2)
-            if all(np.linalg.norm(place - mean) >= APART for mean in self.means.values()):
+            place = self.rng.uniform(-1.0, 1.0, self.width) * self.apart * (2.0 if self.width < 4 else 1.2)
+            if all(np.linalg.norm(place - mean) >= self.apart for mean in self.means.values()):
                 return np.asarray(place)
 
     def drift(self) -> None:
@@ -94,10 +95,10 @@ class Drifting:
         """One becomes two, the one a little larger than the other."""
         for one in self.rng.permutation(large).tolist():
             way = self.rng.normal(size=self.width)
-            step = HALF_SPLIT * way / np.linalg.norm(way)
+            step = self.apart / 2.0 * way / np.linalg.norm(way)
             ends = self.means[one] + step, self.means[one] - step
             others = [mean for other, mean in self.means.items() if other != one]
-            if all(np.linalg.norm(end - mean) >= APART - 1.0 for end in ends for mean in others):
+            if all(np.linalg.norm(end - mean) >= self.apart - 1.0 for end in ends for mean in others):
                 weight = self.weights[one]
                 self.means[one], self.weights[one] = ends[0], 0.55 * weight
                 return {one, self.add(ends[1], 0.45 * weight)}
@@ -131,10 +132,10 @@ class Drifting:
         return Revealed(rows, merged, ~np.isin(truths, list(touched)), planted, quiet)
 
 
-def drifting(draw: int) -> Iterator[Revealed]:
-    """A mixture: every other round something happens."""
+def drifting(draw: int, apart: float = APART) -> Iterator[Revealed]:
+    """A mixture of clusters that are at least so far apart: every other round something happens."""
     rng = generator(draw, "rounds")
-    mixture = Drifting(rng, int(rng.choice([2, 4, 8])))
+    mixture = Drifting(rng, int(rng.choice([2, 4, 8])), apart)
     for _ in range(int(rng.integers(4, 11))):
         mixture.add()
     for number in range(ROUNDS):
