@@ -10,7 +10,6 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.consensus import OF_ROWS
 from goldfc.learning.judge import GAP, KINDS, LEAD, MORE, Court, Kind, Usual, Verdict, is_clear, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.micro_clusters import MicroClusters, scatter_of, standardized
@@ -241,4 +240,4 @@ def test_gaps_must_be_clearer_where_they_are_unusual_and_less_so_where_they_are_
 def court_with(usual: Usual | None) -> Court:
     """A court that has heard of clusters before."""
     micro = MicroClusters(np.zeros((2, 2)), np.ones(2))
-    return Court(micro, np.random.default_rng(0), KINDS, 1, OF_ROWS, usual)
+    return Court(micro, np.random.default_rng(0), KINDS, 1, usual)
