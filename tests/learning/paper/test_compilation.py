@@ -44,12 +44,13 @@ def test_nothing_is_told_when_all_is_compiled(cache: Path, caplog: pytest.LogCap
 
 
 def test_what_was_compiled_from_older_code_does_not_count_and_is_forgotten(cache: Path) -> None:
-    index = cache / f"_epoch.epoch-1.{VERSION}.nbi"
-    index.touch()
-    os.utime(index, (0, 0))
+    indices = [cache / f"{name}-1.{VERSION}.nbi" for name in ("_epoch.epoch", "_kernels.compact")]
+    for index in indices:
+        index.touch()
+        os.utime(index, (0, 0))
     assert must_be_compiled(LEARNING)
     announce(LEARNING)
-    assert not index.exists()
+    assert not any(index.exists() for index in indices)
 
 
 def test_it_looks_where_the_compiler_really_keeps_it(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def announce(part: tuple[str, str, str]) -> None:
             return
         _ANNOUNCED.add(part)
     if must_be_compiled(part):
-        forget_outdated(part)
+        forget_outdated()
         logging.getLogger("goldfc").info("Compiling for this machine; this happens once and takes about %s.", part[2])
 
 
@@ -35,9 +35,9 @@ def must_be_compiled(part: tuple[str, str, str]) -> bool:
     return all(index.stat().st_mtime < _last_edit() for index in _indices(part))
 
 
-def forget_outdated(part: tuple[str, str, str]) -> None:
-    """Let go of what was compiled before the last edit: the compiler itself looks at the caller's file only."""
-    for index in _indices(part):
+def forget_outdated() -> None:
+    """Let go of all that was compiled before the last edit: the compiler would stumble over names that are gone."""
+    for index in _indices(("_*", "*", "")):
         with suppress(OSError):  # others may be doing the same
             if index.stat().st_mtime < _last_edit():
                 index.unlink()
