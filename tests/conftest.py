@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+# Also for the processes that tests start: threads that wait for each other would take what other tests need.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
 import pytest
 import sklearn.cluster  # noqa: F401 (its thread pools must be loaded before they can be limited)
 from threadpoolctl import threadpool_limits
