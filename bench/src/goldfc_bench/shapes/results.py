@@ -125,7 +125,7 @@ class Results:
         return float(np.abs(certainty - right).sum() / rows.sum()) if rows.sum() else math.nan
 
     def targets(self) -> list[Target]:
-        """Those of issue 13 that are about families."""
+        """What was wanted of families."""
         below = self.of(DEFAULT) - self.of(K_MEANS)
         worst = int(np.nanargmin(below))
         near = np.array([self.loss(name) <= NEAR for name in self.names])
