@@ -9,9 +9,9 @@ from goldfc_bench.stream import Used
 
 PAGE = """# Fleets behind gateways
 
-Made by `{command}`. The load of the {cores} cores was {load:.1f} when it began; where other work is done meanwhile, seconds of
-the processor, which are told beside those that went by, say more. Memory is the most that a process held, of which some 200 MB are
-Python and its libraries.
+Made by `{command}`. The load of the {cores} cores was {load:.1f} when it began; where other work is done
+meanwhile, seconds of the processor, which are told beside those that went by, say more. Memory is the most that a
+process held, of which some 200 MB are Python and its libraries.
 
 ## {sites:,} devices behind {gateways} gateways
 
