@@ -207,7 +207,7 @@ class Agreement(Strict):
         return PublicKey(key)
 
     def read_summary(self, message: Message, *, or_earlier: bool = False) -> Summary:
-        """A summary of this round `or_earlier` ones that can be used; each site's influence is limited here."""
+        """A summary of this round, or of one before if `or_earlier`; each site's influence is limited here."""
         summary = Summary.from_message(message)
         who = f"The summary of site {summary.site!r}"
         self._check_origin(summary, who, or_earlier)
