@@ -245,7 +245,7 @@ def test_a_model_of_another_federation_or_of_a_later_round_is_not_followed() -> 
 
 
 def test_ids_that_are_used_up_are_refused() -> None:
-    first = replace(FIRST, descent=Descent(FIRST.ids, LARGEST_ID, 1, ("0" * 32,), (), (), ()))
+    first = replace(FIRST, descent=Descent(FIRST.ids, LARGEST_ID, 1, 1.0, ("0" * 32,), (), (), ()))
     with refused(BadMessage, "ids-used-up"):
         model_of(summaries({**CENTRES, "e": (40.0, 40.0)}, seed=1), first)
 

@@ -131,6 +131,7 @@ class Model(Content):
         ids=Array((1,), whole=True),
         next_id=Fact(Annotated[int, Field(ge=1, le=LARGEST_ID)]),
         generation=Fact(Annotated[int, Field(ge=1, le=10**9)]),
+        found=Fact(PositiveFloat),
         ancestors=Fact(several(Digest, most=MOST_ANCESTORS), read=tuple, write=list),
         joined=Fact(several(Name), read=tuple, write=list),
         left=Fact(several(Name), read=tuple, write=list),
@@ -150,6 +151,11 @@ class Model(Content):
     def next_id(self) -> int:
         """The first id that no cluster ever had."""
         return len(self.centroids) if self.descent is None else self.descent.next_id
+
+    @property
+    def found(self) -> float:
+        """How many rows there were when its clusters were last found anew."""
+        return float(self.mass.sum()) if self.descent is None else self.descent.found
 
     @property
     def after(self) -> str | None:

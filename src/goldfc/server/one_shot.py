@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import Agreement
 from goldfc.learning.consensus import STARTS
-from goldfc.learning.judge import KINDS, Kind, Usual, Verdict, judge
+from goldfc.learning.judge import KINDS, Kind, Verdict, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.levels import Levels
 from goldfc.learning.micro_clusters import (
@@ -23,9 +23,12 @@ from goldfc.learning.micro_clusters import (
 )
 from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
+from goldfc.learning.staying import Past
+from goldfc.message.density import shares_of_density
 from goldfc.message.model import Model, Prototypes
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
+from goldfc.server.changes import has_outgrown
 from goldfc.server.fusions import newest, warn_of_fewer
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
@@ -61,7 +64,7 @@ class OneShot:
     half_life
         They count half as much for every so many rounds that the summary is older than the newest; None: as much.
     before
-        The model before: its clusters stay if they are nearly the best.
+        The model before: its clusters go on, unless there are many more rows now, or clear evidence against it.
     """
 
     task: Task = field(default_factory=Task)
@@ -91,9 +94,9 @@ class OneShot:
             group = merge_many(micro, self.at_most, rng)
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
-            usual = None if self.before is None else usual_of(self.before)
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual)
             centroids = np.vstack([summary.centroids for summary in summaries])
+            past = self.past(means_of(centroids, group, micro.mass), merged.total_mass, scale)
+            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, past=past)
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
             reach = reach_of(merged, verdict, covariance, prototypes)
@@ -119,11 +122,19 @@ class OneShot:
             terms=newest(summaries),
         )
 
-
-def usual_of(before: Model) -> Usual:
-    """What there was: of which kind, how many, and whether gaps told them apart."""
-    by_gaps = before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps)
-    return Usual(before.kind, len(before.centroids), by_gaps)
+    def past(self, points: FloatArray, rows: float, scale: FloatArray) -> Past | None:
+        """What there was before, as micro-centroids of today show it; None where clusters are to be found anew."""
+        before = self.before
+        if before is None or has_outgrown(before, rows):
+            return None
+        means = before.layout.numbers_of(before.centroids)
+        return Past(
+            labels=shares_of_density(before, points).argmax(axis=1),
+            means=(means - means.mean(axis=0)) / scale,
+            mass=before.mass,
+            own=before.kind == "own",
+            by_gaps=before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps),
+        )
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def with_ids(fresh: Model, last: Model, matched: Mapping[int, int]) -> Model:
     for place in range(len(ids)):
         ids[place] = last.ids[matched[place]] if place in matched else next_id
         next_id += place not in matched
-    return replace(fresh, descent=Descent(ids, next_id, 1, (NOBODY,), (), (), ()))
+    return replace(fresh, descent=Descent(ids, next_id, 1, fresh.found, (NOBODY,), (), (), ()))
 
 
 def nearest_within(old: FloatArray, new: FloatArray) -> dict[int, int]:
