@@ -15,7 +15,7 @@ from goldfc_bench.rounds.growth import Growth
 from goldfc_bench.rounds.page import targets_of
 from goldfc_bench.rounds.run import Row, all_work
 from goldfc_bench.rounds.scenes import LEAST_SHARE, PLANTED, ROUNDS, drifting
-from goldfc_bench.rounds.ways import FUSION, WAYS, Stream, by_rows, hungarian, nearest_within
+from goldfc_bench.rounds.ways import FUSION, WAYS, Stream, by_rows, hungarian, nearest_within, with_ids
 from goldfc_bench.rows import RowFile
 from needs import needs_splits
 
@@ -62,8 +62,10 @@ def test_centroids_are_matched_if_they_are_near_and_each_once() -> None:
 def test_the_best_matching_of_rows_keeps_all_ids_of_a_partition_that_is_the_same() -> None:
     rows = np.random.default_rng(0).normal(size=(300, 2)) + np.repeat([[0.0], [20.0], [40.0]], 100, axis=0)
     last, fresh = model_of(rows), model_of(rows[::-1])
-    matched, (before, now) = by_rows(last, fresh, rows), (label(rows, model)[0] for model in (last, fresh))
-    assert [matched[place] for place in now.tolist()] == before.tolist()
+    for _ in range(2):
+        matched, (before, now) = by_rows(last, fresh, rows), (label(rows, model)[0] for model in (last, fresh))
+        assert [last.ids[matched[int(np.flatnonzero(fresh.ids == one)[0])]] for one in now] == before.tolist()
+        last = with_ids(last, fresh, {0: 2, 1: 0, 2: 1})
 
 
 def model_of(rows: FloatArray) -> Model:

@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from goldfc import Model, OneShot, Summary, fuse, label
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.judge import GO_ON
+from goldfc.message.density import shares_of_density
 from goldfc.message.descent import Descent
 from goldfc.randomness import generator
 from goldfc_bench.rounds.scenes import PLANTED
@@ -113,7 +114,7 @@ def hungarian(old: FloatArray, new: FloatArray) -> dict[int, int]:
 
 def by_rows(last: Model, fresh: Model, rows: FloatArray) -> dict[int, int]:
     """The matching by which most rows keep their id; no server has the rows."""
-    places = (np.searchsorted(model.ids, label(rows, model)[0]) for model in (fresh, last))
+    places = (shares_of_density(model, rows).argmax(axis=1) for model in (fresh, last))
     shared = np.zeros((len(fresh.centroids), len(last.centroids)))
     np.add.at(shared, tuple(places), 1.0)
     return assigned(-shared)
