@@ -107,6 +107,17 @@ def test_any_fusion_gets_lasting_ids() -> None:
     assert np.array_equal(label(rows, first)[0], label(rows, again)[0])
 
 
+@pytest.mark.parametrize("each", [60, 89, 90])
+def test_clusters_are_found_anew_when_there_are_half_as_many_rows_again_as_when_they_last_were(each: int) -> None:
+    rows = (rows_of(CENTRES, place, each) for place in range(len(SITES)))
+    terms = summaries()[0].terms
+    given = [summarize(own, site, FUSION.task, terms=terms)[0] for site, own in zip(SITES, rows, strict=True)]
+    model = model_of(given, FIRST)
+    anew = each >= 90
+    assert (model.why == model_of(given).why) == anew
+    assert model.found == (model if anew else FIRST).mass.sum()
+
+
 # --- what is planted is named
 
 
