@@ -66,6 +66,7 @@ HINTS = {
     "key-unreadable": "`goldfc keygen` makes one",
     "line-of-other-length": "`goldfc check --header LINE` does that",
     "memory-unreadable": "name it with --federation",
+    "model-not-after": "say --any-model if that is intended",
     "names-of-other-model": "name another file with --names",
     "no-columns": "name some with --columns, or say with --header or --separator how the table is written",
     "no-message": "`goldfc summarize` makes one from a table",

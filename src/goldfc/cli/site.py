@@ -356,6 +356,7 @@ def show_audit(audit: "Audit") -> None:
 @ID_OPTION
 @KEY_OPTION
 @click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
+@click.option("--any-model", is_flag=True, help="Also one that does not come after the model of the last labels.")
 @click.option("--strict", is_flag=True, help="Refuse a table in which a row cannot be read; otherwise it has no label.")
 @NAMES_OPTION
 @form_options
@@ -368,6 +369,7 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     id_column: str | None,
     key_file: Path | None,
     unsigned: bool,
+    any_model: bool,
     strict: bool,
     names_file: Path | None,
     asked: "Form",
@@ -378,6 +380,7 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     from goldfc.site.labels import labels_of, write_labels
     from goldfc.site.seals import check_unsigned
     from goldfc.site.send import open_model
+    from goldfc.site.succession import check_succession, remember_model
 
     agreement = agreement_for(data, federation)
     check_out(out, is_label_file, [data, model_file, federation, key_file, names_file])
@@ -390,6 +393,7 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     if agreement is None or not agreement.sealed:
         check_unsigned(data, agreement, model.terms.federation, said=unsigned)
+    check_succession(data, model, said=any_model)
     names = names_for(model_file, model, names_file)
     settings = {"drop": agreement is not None and agreement.missing == "drop", "id_column": id_column}
     settings["refuse"] = "values" if strict else "columns"
@@ -397,6 +401,7 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     with opened_table(data, columns, form, **settings) as table, working("labelling"):
         labels = write_labels(labels_of(table, model), out, id_column or "row", model.fingerprint, names)
     keep_form(data, asked)
+    remember_model(data, model)
     say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters, by model {model.fingerprint}.")
     if labels.far:
         say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
