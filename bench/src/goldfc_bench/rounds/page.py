@@ -38,7 +38,7 @@ apart. *From scratch* is the fusion of the same summaries without a model before
 {ways}
 
 Nearest old centroid and Hungarian matching carry the ids of old centroids over to a fusion from scratch; so does the
-best matching of rows, which has all rows in one place and keeps as many ids as any matching can. DBSTREAM and
+best matching of rows, which has the rows of all sites and lets as many of them as can be keep their id. DBSTREAM and
 CluStream (river) see pooled rows, one by one, on the first {streamed} mixtures; CluStream is told the true number.
 
 ## What was planted
