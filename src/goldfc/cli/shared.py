@@ -186,6 +186,11 @@ def is_message(head: bytes) -> bool:
     return b"goldfc" in head and (head[8:9] == b"{" or head.startswith(b"goldfc sealed"))
 
 
+def is_page(head: bytes) -> bool:
+    """Whether a file looks like a page."""
+    return head.lstrip().lower().startswith(b"<!doctype html")
+
+
 def working(what: str) -> AbstractContextManager[object]:
     """Something that moves on a terminal; nothing to see in a pipe."""
     return console.status(what) if console.is_terminal else nullcontext()

@@ -107,7 +107,9 @@ class Model(Content):
         labels=Array((1,), "prototype_labels", whole=True),
         mass=Array((1,), "prototype_mass"),
     )
-    #: where nobody said how many clusters there are
+    #: how many clusters were asked for, if somebody did
+    asked: Count | None = fact(Count, default=None)
+    #: the evidence for every number of clusters, if that was weighed
     proposal: Proposal | None = group(
         Proposal,
         default=None,

@@ -94,6 +94,8 @@ def describe_model(model: Model) -> Iterator[Line]:
         "sites",
         ", ".join(parts[:MOST_LISTED]) + (f" and {len(parts) - MOST_LISTED} more" if len(parts) > MOST_LISTED else ""),
     )
+    if model.asked is not None:
+        yield "asked for", f"{model.asked} clusters"
     if model.proposal is not None:
         for candidate in model.proposal.candidates:
             yield f"{candidate.n_clusters} clusters", candidate.reason
