@@ -44,7 +44,7 @@ FEWEST_LINKED = 12
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
 # What is said of a number that nobody but a person speaks for.
-ASKED = "asked for"
+ASKED, NO_MORE = "asked for", "as many of those asked for as can be told apart"
 # After a model its number of clusters stays if it lacks no more evidence than the price of so many clusters, or if its
 # gaps are hardly less clear; and its kind if gaps are no more clear, or less, than this beyond what is else asked for.
 NEARLY, NEARLY_AS_CLEAR, MORE = 0.5, 0.02, 0.1
@@ -100,7 +100,7 @@ def judge(
     if n_clusters is None:
         return court.propose()
     verdict = court.decide(min(n_clusters, micro.distinct))
-    return replace(verdict, proposal=court.evidence_for(verdict)) if explain else verdict
+    return replace(verdict, proposal=court.evidence_for(verdict, n_clusters)) if explain else verdict
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,10 @@ class Court:
         by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
         return replace(self.linked(linked), proposal=proposal_of(gaps, with_another((clearest,), by_fit)))
 
-    def evidence_for(self, verdict: Verdict) -> Proposal:
+    def evidence_for(self, verdict: Verdict, n_clusters: int) -> Proposal:
         """The evidence for every number of such clusters, with that of the verdict on the short list."""
         given, tree = int(verdict.labels.max()) + 1, self.tree()
-        asked = Candidate(given, ASKED)
+        asked = Candidate(given, ASKED if given == n_clusters else NO_MORE)
         if self.micro.distinct == 1:
             return proposal_of({1: 0.0}, (asked,))
         if tree is not None and verdict.by_gaps:

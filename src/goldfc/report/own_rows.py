@@ -25,7 +25,7 @@ SURE = 2.0 / 3.0
 BEYOND = 3.5
 BINS, BINS_OF_A_BAR = 320, 8
 # No more pictures than this are on a page: one for every cluster of every column that is shown.
-MOST_PICTURES, FEWEST_COLUMNS = 600, 6
+MOST_PICTURES, FEWEST_COLUMNS = 400, 6
 
 
 @dataclass(frozen=True)

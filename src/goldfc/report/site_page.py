@@ -93,7 +93,7 @@ def write_site_report(
         model=own.model,
         own=own,
         badges=badges,
-        id_name=id_name,
+        id_name=None if id_name is None else shown(id_name),
         labelled=int(own.rows.sum()),
         cards=list(site_cards(own, badges)),
         columns=list(column_pictures(own, badges)),
@@ -105,7 +105,7 @@ def write_site_report(
         unsure=list(unsure_rows(own, badges)),
         most=(MOST_FAR, MOST_UNSURE),
         few=FEWEST_FOR_MEAN,
-        without_counts=counts.without,
+        without=[(shown(reason), counts.without[reason], numbers) for reason, numbers in own.without.items()],
         called_row=called,
     )
     write_durably(path, html.encode(errors="replace"), private=True)
