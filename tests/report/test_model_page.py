@@ -68,7 +68,7 @@ def summaries() -> list[Summary]:
 def model(summaries: list[Summary]) -> Model:
     """Told three clusters, with what would have been proposed."""
     proposal = Proposal((1, 2, 3, 4), (0.0, 1.0, 3.0, 2.5), (Candidate(3, "the best"), Candidate(4, "not much worse")))
-    return replace(fuse(summaries, 3, WAY, generator(0)), proposal=proposal)
+    return replace(fuse(summaries, 3, WAY, generator(0)), proposal=proposal, asked=None)
 
 
 @pytest.fixture
@@ -222,6 +222,15 @@ def test_the_page_says_why_there_are_so_many(model: Model, path: Path) -> None:
     assert "Somebody said how many there should be; 3 clusters can be told apart." in asked
     only = Proposal((1,), (0.0,), (Candidate(1, "all micro-clusters are the same"),))
     assert "all micro-clusters are the same" in section(page_of(replace(model, proposal=only), path), "why")
+
+
+def test_a_number_that_is_given_is_marked_in_the_evidence_for_all(summaries: list[Summary], path: Path) -> None:
+    page = page_of(fuse(summaries, 4, replace(WAY, explain=True), generator(0)), path)
+    assert "So many were asked for. The evidence speaks for 3 (why)." in text_of(page)
+    why = section(page, "why")
+    assert "3the best balance of fit and simplicity 4asked for: taken here" in text_of("<body>" + why)
+    assert re.search(r'r="7" fill="#b7791f"[^>]*/>\s*<text [^>]*>4</text>', why)
+    assert "Nobody said" not in why
 
 
 def test_a_page_with_nothing_to_find_says_so_on_top(model: Model, path: Path) -> None:

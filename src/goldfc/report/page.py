@@ -30,9 +30,9 @@ def sealed_page(
     environment = templates(*packages)
     styles = environment.get_template(style).render(colours=COLOURS, **content)
     code = "" if script is None else environment.get_template(script).render()
-    allowed = f"default-src 'none'; style-src {hash_of(styles)}; base-uri 'none'"
-    allowed += f"; script-src {hash_of(code)}" * bool(code) + more
-    return environment.get_template(name).render(style=styles, script=code, policy=allowed, **content)
+    scripts = f"script-src {hash_of(code)}; " if code else ""
+    policy = f"default-src 'none'; style-src {hash_of(styles)}; {scripts}base-uri 'none'{more}"
+    return environment.get_template(name).render(style=styles, script=code, policy=policy, **content)
 
 
 def hash_of(text: str) -> str:
