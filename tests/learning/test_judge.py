@@ -187,10 +187,9 @@ def test_the_evidence_beside_a_given_number_is_that_of_the_kind_that_is_believed
     assert verdict.proposal is not None
     assert proposed is not None
     assert verdict.proposal.of_gaps == verdict.by_gaps
-    if verdict.by_gaps == proposed.of_gaps:
-        assert verdict.proposal.n_clusters == proposed.n_clusters
-        assert verdict.proposal.evidence == proposed.evidence
-        assert verdict.proposal.best == proposed.best
+    assert verdict.proposal.n_clusters == proposed.n_clusters
+    assert verdict.proposal.evidence == proposed.evidence
+    assert verdict.proposal.best == proposed.best
 
 
 # --- units and degenerate features ---

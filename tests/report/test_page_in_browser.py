@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tools.page_speed import ARGUMENTS, MOST_BYTES, model_of, rows_like, summaries_of
 
-from goldfc import Model, OneShot, Summary, fuse
-from goldfc._types import FloatArray
-from goldfc.learning.moments import Moments
-from goldfc.message.columns import Column, Terms
+from goldfc import Model
+from goldfc.message.columns import Column
 from goldfc.names import NAMES_FILE, Called, Names, read_names
-from goldfc.randomness import generator
 from goldfc.report.model_page import write_model_report
 from goldfc.report.site_page import write_site_report
 from goldfc.server.influence import LeftOut
@@ -22,50 +20,9 @@ from report.own import own_rows
 
 pytestmark = needs_browser
 
-ARGUMENTS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-MOST_BYTES_OF_PAGE, MOST_BYTES_OF_SCRIPT = 400_000, 60_000
+MOST_BYTES_OF_SCRIPT = 60_000
 EVIL = "<script>document.title='gone'</script><img src=x onerror=alert(1)>\"'`${7*7}&amp;=1+1"
 Open = Callable[..., Page]
-
-
-def summaries_of(columns: tuple[Column, ...], n_sites: int, n_micro: int, kinds: int) -> list[Summary]:
-    """Clusters far apart, of equal sizes; the last one is at the last site alone."""
-    rng = np.random.default_rng(0)
-    centres = 100.0 + 30.0 * rng.normal(size=(kinds, len(columns)))
-    found = []
-    for site in range(n_sites):
-        kind = np.arange(n_micro) % (kinds if site == n_sites - 1 else kinds - 1)
-        centroids = centres[kind] + 4.0 * rng.normal(size=(n_micro, len(columns)))
-        mass, shape = rng.integers(5, 60, n_micro), 90.0 * np.eye(len(columns))
-        mean = np.average(centroids, axis=0, weights=mass)
-        squares = mass @ (centroids - mean) ** 2 + mass.sum() * 90.0
-        moments = Moments(float(mass.sum()), mean, squares)
-        terms = Terms(federation="wards", round=2, columns=columns)
-        found.append(Summary(f"site-{site}", centroids, mass, shape, moments, terms=terms))
-    return found
-
-
-def model_of(summaries: list[Summary], n_clusters: int) -> Model:
-    return fuse(summaries, n_clusters, OneShot(kinds=("shared",), starts=2), generator(0))
-
-
-def rows_like(model: Model, count: int) -> FloatArray:
-    """Rows around the clusters, and some between the first two."""
-    rng = np.random.default_rng(1)
-    rows = model.centroids[np.arange(count) % len(model.centroids)] + 9.0 * rng.normal(
-        size=(count, model.layout.numbers.size)
-    )
-    rows[::50] = model.centroids[:2].mean(axis=0)
-    return rows
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +147,7 @@ def test_a_large_page_and_its_script_are_small(folder: Path, model: Model) -> No
     assert len(model.micro_labels) == 800
     for name in ("large", "own"):
         page = (folder / f"{name}.html").read_bytes()
-        assert len(page) <= MOST_BYTES_OF_PAGE
+        assert len(page) <= MOST_BYTES
         assert len(page.rpartition(b"<script>")[2]) <= MOST_BYTES_OF_SCRIPT
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.k_means import sums_by_label
+from goldfc.learning.moments import ROUNDING, SMALLEST_VALUE
 from goldfc.message.density import distances, in_parts, log_density
 from goldfc.message.model import Model
 from goldfc.report.profiles import Profiles
@@ -21,6 +22,8 @@ from goldfc.site.labels import Labels
 MOST_TYPICAL, MOST_FAR, MOST_UNSURE, MOST_PLACES = 3, 50, 30, 10
 # A row is unsure if the model gives its cluster no more than this; then another may have half as much.
 SURE = 2.0 / 3.0
+# A cluster that reaches less far is taken to reach so far.
+LEAST_REACH = 1e-150
 # Histograms go so many spreads beyond the means of clusters; what lies further out is in the outermost bin.
 BEYOND = 3.5
 BINS, BINS_OF_A_BAR = 320, 8
@@ -88,8 +91,9 @@ class Histograms:
     def __init__(self, profiles: Profiles, features: IntArray) -> None:
         means, spread = profiles.means[:, features], profiles.spread[:, features]
         self.features = features
-        self.low, self.high = (means - BEYOND * spread).min(axis=0), (means + BEYOND * spread).max(axis=0)
-        self.high = np.where(self.high > self.low, self.high, self.low + 1.0)
+        self.low, high = (means - BEYOND * spread).min(axis=0), (means + BEYOND * spread).max(axis=0)
+        narrowest = ROUNDING * np.abs(means).max(axis=0)
+        self.high = self.low + np.maximum(high - self.low, np.where(narrowest > SMALLEST_VALUE, narrowest, 1.0))
         shape = len(means), len(features)
         self.counts = np.zeros((*shape, BINS), dtype=np.int64)
         self.least, self.largest = np.full(shape, np.inf), np.full(shape, -np.inf)
@@ -176,7 +180,7 @@ class OwnRows:
 
     def find_far(self, block: LabelledRows, far: IntArray) -> None:
         """The rows that are furthest: by how many times as far as the clusters reach, of the one that comes nearest."""
-        apart = distances(self.model, block.rows[far]) / np.maximum(self.model.reach, np.finfo(np.float64).tiny)
+        apart = distances(self.model, block.rows[far]) / np.maximum(self.model.reach, LEAST_REACH)
         self.far.offer(block, far, apart.min(axis=1))
 
     @property
