@@ -18,7 +18,7 @@ from goldfc.names import NAMELESS, Called, Names
 from goldfc.randomness import generator
 from goldfc.report.model_page import Badge, badges_of
 from goldfc.report.own_rows import BINS, MOST_FAR, MOST_PICTURES, MOST_PLACES, MOST_TYPICAL, OwnRows
-from goldfc.report.site_page import FEWEST_FOR_MEAN, called, site_cards, write_site_report
+from goldfc.report.site_page import FEWEST_FOR_MEAN, called, far_row, site_cards, write_site_report
 from goldfc.site.label import label
 from goldfc.site.labels import LabelCounts, holds_labels
 from goldfc.site.table import readers
@@ -120,6 +120,16 @@ def test_typical_rows_are_like_their_cluster_and_unsure_rows_lie_between_two(mod
     assert least
     assert [row.number - 1 for row in own.unsure.rows] == least[: len(own.unsure.rows)]
     assert own.unsure_rows == len(least)
+
+
+def test_of_a_category_the_level_is_told_that_the_row_has_with_its_own_share(model: Model) -> None:
+    rows = patients(60, 18)
+    rows[7] = 55.0, 9_999.0, 0.0, 1.0, 0.0, 0.0
+    own, _ = own_rows(model, rows)
+    (far,) = (far_row(own, row, badges(model)) for row in own.far.rows)
+    share = 100.0 * own.profiles.means[far.row.place, [one.name for one in own.profiles.features].index("ward=A")]
+    assert far.words.startswith("crp 9999 mg/L (")
+    assert [word for word in far.words.split(", ") if word.startswith("ward")] == [f"ward=A ({share:.0f} % there)"]
 
 
 def test_what_is_kept_does_not_grow_with_the_rows(model: Model) -> None:

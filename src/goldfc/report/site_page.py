@@ -12,7 +12,7 @@ from goldfc.message.columns import shown
 from goldfc.names import NAMELESS, Names
 from goldfc.report.features import Feature
 from goldfc.report.model_page import Badge, TableCell, badges_of
-from goldfc.report.own_rows import BINS, BINS_OF_A_BAR, MOST_FAR, MOST_UNSURE, OwnRow, OwnRows
+from goldfc.report.own_rows import BINS, BINS_OF_A_BAR, OwnRow, OwnRows
 from goldfc.report.page import sealed_page
 from goldfc.report.profiles import LEAST_APART, Profiles, Trait, both_steps, most_special
 from goldfc.site.label import predict_proba
@@ -103,7 +103,6 @@ def write_site_report(
         levels=sum(one.is_share for one in own.profiles.features),
         far=[far_row(own, row, badges) for row in own.far.rows],
         unsure=list(unsure_rows(own, badges)),
-        most=(MOST_FAR, MOST_UNSURE),
         few=FEWEST_FOR_MEAN,
         without=[(shown(reason), counts.without[reason], numbers) for reason, numbers in own.without.items()],
         called_row=called,
@@ -143,7 +142,21 @@ def site_cards(own: OwnRows, badges: Sequence[Badge]) -> Iterator[SiteCard]:
 
 def values_in_words(profiles: Profiles, row: OwnRow, features: Sequence[int]) -> str:
     """Some values of a row; of a category the level that it has."""
-    return ", ".join(dict.fromkeys(value_in_words(profiles, row, f) for f in features))
+    return ", ".join(value_in_words(profiles, row, f) for f in held(profiles, row, features))
+
+
+def held(profiles: Profiles, row: OwnRow, features: Sequence[int]) -> list[int]:
+    """The same features, but of every category the level that the row has."""
+    return list(dict.fromkeys(level_of(profiles, row, f) for f in features))
+
+
+def level_of(profiles: Profiles, row: OwnRow, f: int) -> int:
+    """Of a category the level that the row has; another feature is itself."""
+    feature = profiles.features[f]
+    if not feature.is_share or feature.name == feature.column:
+        return f
+    levels = [at for at, one in enumerate(profiles.features) if one.column == feature.column]
+    return levels[int(row.values[levels].argmax())]
 
 
 def value_in_words(profiles: Profiles, row: OwnRow, f: int) -> str:
@@ -153,8 +166,7 @@ def value_in_words(profiles: Profiles, row: OwnRow, f: int) -> str:
         return f"{feature.name} {number_text(row.values[f])} {feature.unit}".strip()
     if feature.name == feature.column:
         return f"{feature.name} {'yes' if row.values[f] > 0.0 else 'no'}"
-    levels = [at for at, one in enumerate(profiles.features) if one.column == feature.column]
-    return profiles.features[levels[int(row.values[levels].argmax())]].name
+    return feature.name
 
 
 def number_text(value: float) -> str:
@@ -230,7 +242,7 @@ def far_row(own: OwnRows, row: OwnRow, badges: Sequence[Badge]) -> ToldRow:
     """A row that is far from every cluster, and in what it is unlike the one that is nearest to it."""
     profiles, centre = own.profiles, centre_near(own, row)
     distance = np.abs(profiles.unit(row.values) - profiles.unit(centre)) / profiles.steps[row.place]
-    chosen = [f for f, _ in most_special(distance, profiles.alike, least=LEAST_APART)[:MOST_WORDS]]
+    chosen = held(profiles, row, most_telling(profiles, distance))
     words = (f"{value_in_words(profiles, row, f)} ({profiles.features[f].text(centre[f])} there)" for f in chosen)
     return ToldRow(row, badges[row.place], None, ", ".join(words))
 
@@ -250,8 +262,8 @@ def unsure_rows(own: OwnRows, badges: Sequence[Badge]) -> Iterator[ToldRow]:
     rows = own.unsure.rows
     likely = predict_proba(own.model, np.array([row.values for row in rows]).reshape(-1, len(own.profiles.features)))
     for row, line in zip(rows, likely, strict=True):
-        other = int(np.argsort(-line, kind="stable")[1])
-        other = int(np.argsort(-line, kind="stable")[0]) if other == row.place else other
+        line[row.place] = 0.0
+        other = int(line.argmax())
         yield ToldRow(row, badges[row.place], badges[other], between_words(own.profiles, row, other, badges))
 
 
@@ -259,13 +271,13 @@ def between_words(profiles: Profiles, row: OwnRow, other: int, badges: Sequence[
     """A row's values in what tells two clusters apart, and their means."""
     steps = both_steps(profiles.steps[row.place], profiles.steps[other])
     distance = np.abs(profiles.z[row.place] - profiles.z[other]) / steps
-    chosen = [f for f, _ in most_special(distance, profiles.alike, least=LEAST_APART)[:MOST_WORDS]]
-    return ", ".join(
-        f"{value_in_words(profiles, row, f)} ("
-        + ", ".join(
-            f"{profiles.features[f].text(profiles.means[place, f])} in {badges[place].id}"
-            for place in (row.place, other)
-        )
-        + ")"
-        for f in chosen
-    )
+    words = []
+    for f in held(profiles, row, most_telling(profiles, distance)):
+        means = [f"{profiles.features[f].text(profiles.means[at, f])} in {badges[at].id}" for at in (row.place, other)]
+        words.append(f"{value_in_words(profiles, row, f)} ({', '.join(means)})")
+    return ", ".join(words)
+
+
+def most_telling(profiles: Profiles, distance: FloatArray) -> list[int]:
+    """The few features in which a distance is largest, what says the same thing once."""
+    return [f for f, _ in most_special(distance, profiles.alike, least=LEAST_APART)[:MOST_WORDS]]
