@@ -88,13 +88,10 @@ class LabelledRows:
 class Histograms:
     """How the values of some columns lie in every cluster, in even bins; and their ends."""
 
-    def __init__(self, profiles: Profiles, features: IntArray) -> None:
-        means, spread = profiles.means[:, features], profiles.spread[:, features]
+    def __init__(self, model: Model, profiles: Profiles, features: IntArray) -> None:
         self.features = features
-        self.low, high = (means - BEYOND * spread).min(axis=0), (means + BEYOND * spread).max(axis=0)
-        narrowest = ROUNDING * np.abs(means).max(axis=0)
-        self.high = self.low + np.maximum(high - self.low, np.where(narrowest > SMALLEST_VALUE, narrowest, 1.0))
-        shape = len(means), len(features)
+        self.low, self.high = axes_of(model, profiles, features)
+        shape = len(profiles.means), len(features)
         self.counts = np.zeros((*shape, BINS), dtype=np.int64)
         self.least, self.largest = np.full(shape, np.inf), np.full(shape, -np.inf)
 
@@ -135,7 +132,7 @@ class OwnRows:
         self.model = model
         self.profiles = Profiles.of(model, np.maximum(model.mass, 1.0).astype(np.int64))
         clusters, features = self.profiles.means.shape
-        self.histograms = Histograms(self.profiles, numbers_to_show(self.profiles))
+        self.histograms = Histograms(model, self.profiles, numbers_to_show(self.profiles))
         self.seen, self.unsure_rows = 0, 0
         self.rows, self.far_rows = np.zeros(clusters, dtype=np.int64), np.zeros(clusters, dtype=np.int64)
         self.sums, self.certainty = np.zeros((clusters, features)), np.zeros(clusters)
@@ -188,6 +185,17 @@ class OwnRows:
         """Of every cluster that has rows; what has none has none."""
         counts = self.rows.astype(np.float64)[:, None]
         return np.divide(self.sums, counts, out=np.full_like(self.sums, np.nan), where=counts > 0.0)
+
+
+def axes_of(model: Model, profiles: Profiles, features: IntArray) -> tuple[FloatArray, FloatArray]:
+    """From where to where columns reach, as the model tells, within the ranges that were agreed on."""
+    means, spread = profiles.means[:, features], profiles.spread[:, features]
+    low, high = (means - BEYOND * spread).min(axis=0), (means + BEYOND * spread).max(axis=0)
+    if model.terms.columns:
+        least, most = np.array([column.limits for column in model.terms.features])[features].T
+        low, high = np.maximum(low, least), np.minimum(high, most)
+    narrowest = ROUNDING * np.maximum(np.abs(means).max(axis=0), np.abs(low))
+    return low, low + np.maximum(high - low, np.where(narrowest > SMALLEST_VALUE, narrowest, 1.0))
 
 
 def numbers_to_show(profiles: Profiles) -> IntArray:
