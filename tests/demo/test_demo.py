@@ -15,7 +15,7 @@ from goldfc.demo.run import UNSURE, Demo, means_by_cluster, run_demo
 from goldfc.learning.judge import KINDS
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.report.drawings import COLOURS, draw_curve
-from pages import addresses_in, tags_of, text_of
+from pages import addresses_in, policy_of, tags_of, text_of
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,7 @@ def test_a_site_with_one_class_has_no_score(demo: Demo) -> None:
 def test_the_page_loads_nothing_from_outside(page: str) -> None:
     assert addresses_in(page) == []
     assert "<script" not in page
+    assert policy_of(page) == "default-src 'none'; style-src our style; base-uri 'none'; img-src data:"
 
 
 def test_the_page_is_well_formed(page: str) -> None:

@@ -23,7 +23,7 @@ from goldfc.site.label import label
 from goldfc.site.labels import LabelCounts, holds_labels
 from goldfc.site.table import readers
 from goldfc.site.table import table as stream
-from pages import addresses_in, tags_of, text_of
+from pages import addresses_in, policy_of, tags_of, text_of
 from report.own import own_rows
 
 COLUMNS = (
@@ -159,6 +159,7 @@ def test_rows_that_cannot_be_read_are_told_with_its_reason_and_its_rows(model: M
 def test_a_site_of_which_no_row_has_a_label_has_a_page(model: Model, tmp_path: Path) -> None:
     page = page_of(*own_rows(model, np.full((5, 6), np.nan)), tmp_path / "page.html")
     tags_of(page)
+    assert policy_of(page) == "default-src 'none'; style-src our style; script-src our script; base-uri 'none'"
     text = text_of(page)
     assert "0 of our 5 rows have a label." in text
     assert text.count("none of ours") == 3
