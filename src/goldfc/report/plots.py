@@ -1,0 +1,135 @@
+"""Plots of a result, for notebooks; each draws into given axes, or into new ones."""
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goldfc.errors import BadSettings
+from goldfc.names import ids_of
+from goldfc.report.drawings import BORDER, TREE_WIDTH, colour, draw_curve, draw_levels, ink
+from goldfc.report.result import Result
+from goldfc.report.terrain import HEIGHT, WIDTH, Terrain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GREY, LINE = "#5b6577", "#c3c9d3"
+# A plot of so many columns can still be read; of more those that differ most are shown.
+MOST_COLUMNS = 24
+# In deviations; what is further has the same colour.
+FULL_COLOUR = 2.5
+# A longer title would cover what is beside it.
+LONGEST_TITLE = 28
+
+
+def axes_for(ax: "Axes | None", width: float, height: float) -> "Axes":
+    """Those that are given, or new ones of so many inches."""
+    try:
+        # Only who draws needs it.
+        import matplotlib.pyplot as plt  # noqa: PLC0415
+    except ImportError as error:
+        raise BadSettings("Plots need matplotlib; install goldfc[plot].", "no-matplotlib") from error
+    return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
+
+
+def plain(text: str) -> str:
+    """A text in which no sign begins a formula, and not too long."""
+    short = text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return short.replace("\\", "\N{SET MINUS}").replace("$", r"\$")
+
+
+def without_frame(ax: "Axes") -> None:
+    """No box and no ticks."""
+    ax.set_frame_on(False)
+    ax.tick_params(length=0)
+
+
+def plot_map(result: Result, ax: "Axes | None" = None) -> "Axes":
+    """Discs as large as masses are, in the colours of clusters, with their numbers where most of their mass is."""
+    terrain = Terrain.of(result.model, result.summaries, result.likenesses)
+    points, places, ids = terrain.points, terrain.places, ids_of(result.model)
+    ax = axes_for(ax, 7.0, 7.0 * HEIGHT / WIDTH)
+    paints = [colour(ids[label]) for label in points.labels.tolist()]
+    ax.scatter(places[:, 0], places[:, 1], s=terrain.radii**2, c=paints, alpha=0.65, linewidths=0.5, edgecolors="white")
+    for place, title in enumerate(result.titles):
+        own = points.labels == place
+        if own.any():
+            x, y = np.average(places[own], axis=0, weights=points.mass[own]).tolist()
+            box = {"boxstyle": "round,pad=0.25", "facecolor": colour(ids[place]), "edgecolor": "white"}
+            ax.annotate(plain(title), (x, y), ha="center", va="center", color=ink(ids[place]), fontsize=9, bbox=box)
+    ax.set(xlim=(0.0, WIDTH), ylim=(HEIGHT, 0.0), xticks=[], yticks=[], aspect="equal")
+    without_frame(ax)
+    ax.set_title(f"{len(points.mass)} {points.what}s: far apart is much different", fontsize=10, color=GREY)
+    return ax
+
+
+def plot_evidence(result: Result, ax: "Axes | None" = None) -> "Axes":
+    """The curve, with the candidates marked: the one taken filled."""
+    proposal = result.model.proposal
+    if proposal is None:
+        raise BadSettings(
+            "There is no evidence to plot: somebody said how many clusters there should be; fit with n_clusters=None.",
+            "no-proposal",
+        )
+    ax, curve = axes_for(ax, 6.0, 3.4), draw_curve(proposal)
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
+    shown = {k: value for k, value in zip(proposal.n_clusters, proposal.evidence, strict=True) if k <= curve.last}
+    ax.plot(list(shown), list(shown.values()), color=GREY, marker=".", markersize=5, linewidth=1.5)
+    for mark in curve.marks:
+        place, filled = (mark.n_clusters, shown[mark.n_clusters]), mark.n_clusters == curve.best
+        ax.plot(*place, "o", color="#b7791f", markersize=9, fillstyle="full" if filled else "none")
+        ax.annotate(str(place[0]), place, (0, 9), textcoords="offset points", ha="center", weight="bold")
+    ax.margins(y=0.18)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set(xlabel="number of clusters tried", ylabel="how clear the gaps are" if proposal.of_gaps else "evidence")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def plot_levels(result: Result, ax: "Axes | None" = None) -> "Axes":
+    """A line of discs for every level, the global clusters last, and where the micro-clusters of each go."""
+    tree = draw_levels(result.model.levels, result.model.micro_labels, ids_of(result.model))
+    ax = axes_for(ax, 7.0, 7.0 * tree.height / tree.width)
+    from matplotlib.patches import PathPatch  # noqa: PLC0415
+    from matplotlib.path import Path  # noqa: PLC0415
+
+    for branch in tree.branches:
+        corners = np.array(re.findall(r"-?[\d.]+", branch.path), dtype=np.float64).reshape(-1, 2)
+        path = Path(corners, [Path.MOVETO, *[Path.CURVE4] * 3])
+        paint = colour(branch.cluster) if branch.main else LINE
+        ax.add_patch(PathPatch(path, facecolor="none", edgecolor=paint, linewidth=0.7 * branch.width, alpha=0.75))
+    x, y, radii = np.array([(node.x, node.y, node.radius) for node in tree.nodes]).T
+    ax.scatter(x, y, s=radii**2, c=[colour(node.cluster) for node in tree.nodes], edgecolors="white", zorder=3)
+    last = [node for node in tree.nodes if node.y == tree.rows[-1][0]]
+    titles = dict(zip(ids_of(result.model), result.titles, strict=True))
+    ax.set_xticks([node.x for node in last], [plain(titles[node.cluster]) for node in last])
+    finer = [f"{count} clusters" for _, count in tree.rows[:-1]]
+    ax.set_yticks([height for height, _ in tree.rows], [*finer, "taken"])
+    ax.set(xlim=(0.0, TREE_WIDTH), ylim=(tree.height - BORDER / 4.0, 0.0))
+    without_frame(ax)
+    return ax
+
+
+def plot_profiles(result: Result, ax: "Axes | None" = None) -> "Axes":
+    """Means as text in their units, coloured by how far they are from all: blue below, red above."""
+    told = result.likenesses
+    shown = np.sort(np.argsort(-np.abs(told.z).max(axis=0), kind="stable")[:MOST_COLUMNS])
+    z, features = told.z[:, shown].T, [told.features[f] for f in shown.tolist()]
+    ax = axes_for(ax, 2.4 + 0.95 * z.shape[1], 0.9 + 0.34 * z.shape[0])
+    image = ax.imshow(z, cmap="RdBu_r", vmin=-FULL_COLOUR, vmax=FULL_COLOUR, aspect="auto")
+    for row, feature in enumerate(features):
+        for place, value in enumerate(told.means[:, shown[row]].tolist()):
+            dark = abs(z[row, place]) > 0.65 * FULL_COLOUR
+            text = plain(feature.text(value))
+            ax.text(place, row, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
+    units = [f"{feature.name} ({feature.unit})" if feature.unit else feature.name for feature in features]
+    ax.set_xticks(range(z.shape[1]), [plain(title) for title in result.titles], rotation=0 if z.shape[1] < 7 else 45)
+    ax.set_yticks(range(len(features)), [plain(unit) for unit in units])
+    without_frame(ax)
+    colours = ax.figure.colorbar(image, ax=ax, shrink=min(1.0, 3.0 / math.sqrt(len(features))), aspect=15)
+    colours.set_label("deviations from all", fontsize=8, color=GREY)
+    colours.outline.set_visible(False)
+    return ax
