@@ -17,7 +17,7 @@ from goldfc.message.columns import complaint_code, first_complaint
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, naming, read_message
-from goldfc.names import NAMELESS, Called, Names, ids_of, names_beside, read_names
+from goldfc.names import NAMELESS, Called, Names, names_beside, read_names
 from goldfc.report.describe import listed
 from goldfc.report.model_page import Support, write_model_report
 from goldfc.report.profiles import Profiles, both_steps
@@ -159,30 +159,22 @@ def as_frame(lines: list[Line]) -> Any:
     return lines
 
 
-def ids_and_names(names: Mapping[int, str]) -> Names:
-    """From what somebody typed."""
-    try:
-        return Names(clusters=tuple(Called(id=int(number), name=name) for number, name in names.items()))
-    except ValidationError as error:
-        raise BadSettings(
-            f"These are no names of clusters: {first_complaint(error)}.", complaint_code(error, "settings-invalid")
-        ) from error
-
-
 def names_from(names: Names | Mapping[int, str] | str | PathLike[str], model: Model) -> Names:
     """From what somebody typed, or from a file."""
     if isinstance(names, Names):
         return names
-    if not isinstance(names, Mapping):
-        return read_names(Path(names), model)
-    typed = ids_and_names(names)
-    for one in typed.clusters:
-        if one.id not in ids_of(model):
-            raise BadSettings(
-                f"There is no cluster {one.id}; there are {listed([str(number) for number in ids_of(model)])}.",
-                "cluster-unknown",
-            )
-    return typed
+    return as_typed(names) if isinstance(names, Mapping) else read_names(Path(names), model)
+
+
+def as_typed(names: Mapping[int, str]) -> Names:
+    """Checked as those in a file are."""
+    try:
+        return Names(clusters=tuple(Called(id=int(number), name=name) for number, name in names.items()))
+    except ValidationError as error:
+        raise BadSettings(
+            f"One of these names is not as it should be: {first_complaint(error)}.",
+            complaint_code(error, "settings-invalid"),
+        ) from error
 
 
 def load(path: str | PathLike[str]) -> Model | Summary:

@@ -5,7 +5,7 @@ rule, others to tell how precise it is.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -47,6 +47,11 @@ class Condition:
         """For each of some rows."""
         return np.asarray((rows[:, self.place] >= self.low) & (rows[:, self.place] < self.high))
 
+    @property
+    def is_low(self) -> bool:
+        """Whether its end is a lower one, if it has one end."""
+        return math.isinf(self.high)
+
     def __and__(self, other: "Condition") -> "Condition":
         """Both, of the same feature."""
         return Condition(self.place, self.feature, max(self.low, other.low), min(self.high, other.high))
@@ -57,7 +62,7 @@ class Condition:
         feature = self.feature
         if feature.is_share:
             return feature.name if self.low > 0.0 else f"not {feature.name}"
-        if math.isinf(self.high):
+        if self.is_low:
             return f"{feature.name} at least {feature.with_unit(self.low)}"
         if math.isinf(self.low):
             return f"{feature.name} below {feature.with_unit(self.high)}"
@@ -107,7 +112,7 @@ class Drawn:
         """The same of rows for which all conditions hold."""
         holds = reduce(np.multiply, (one.holds(self.rows) for one in rule), np.ones(len(self.rows)))
         precision, covered = self.scores(np.ones_like(holds)[None], holds, cluster)
-        return float(precision[0]), float(covered[0])
+        return min(1.0, float(precision[0])), min(1.0, float(covered[0]))
 
 
 def rules(model: Model, profiles: Profiles) -> list[Rule]:
@@ -119,20 +124,28 @@ def rules(model: Model, profiles: Profiles) -> list[Rule]:
 def rule_for(cluster: int, profiles: Profiles, found: Drawn, measured: Drawn) -> Rule:
     """Grown by the condition that helps most, until none helps; measured on rows that it was not found by."""
     options = list(conditions(cluster, profiles, found))
-    fits = np.array([one.holds(found.rows) for one in options], dtype=np.float64).reshape(len(options), -1)
+    fits = np.array([one.holds(found.rows) for one in options], dtype=np.float64).reshape(-1, len(found.rows))
     rule: dict[int, Condition] = {}
     now = np.ones(len(found.rows))
     while options:
         best = worth(*found.by(tuple(rule.values()), cluster))
         allowed = [may_join(one, rule) for one in options]
         values = np.where(allowed, worth(*found.scores(fits, now, cluster)), 0.0)
-        chosen = int(values.argmax())
+        chosen = best_of(values, options)
         if values[chosen] < best + BETTER:
             break
         new, now = options[chosen], now * fits[chosen]
         rule[new.place] = rule[new.place] & new if new.place in rule else new
     shortest = pruned(tuple(rule.values()), found, cluster)
     return Rule(shortest, *measured.by(shortest, cluster))
+
+
+def best_of(values: FloatArray, options: Sequence[Condition]) -> int:
+    """The most helpful one; of several ends of a column that help as much, the one in the middle."""
+    best = np.flatnonzero(values == values.max()).tolist()
+    first = options[best[0]]
+    alike = [one for one in best if options[one].place == first.place and options[one].is_low == first.is_low]
+    return int(alike[len(alike) // 2])
 
 
 def pruned(rule: tuple[Condition, ...], found: Drawn, cluster: int) -> tuple[Condition, ...]:
@@ -177,7 +190,7 @@ def ends(values: FloatArray, centres: FloatArray, feature: Feature) -> list[floa
 
     All cuts are between what rows lie around: how far rows go beyond these the model does not know.
     """
-    quantiles = np.quantile(values, np.linspace(0.0, 1.0, ENDS + 1))
+    quantiles = np.quantile(values, np.linspace(0.0, 1.0, ENDS + 1), method="lower")
     cuts = (quantiles[:-1] + quantiles[1:]) / 2.0
     inner = cuts[(cuts > centres.min()) & (cuts < centres.max())]
     return sorted({feature.rounded(value) for value in inner.tolist()})
