@@ -5,14 +5,18 @@ from numpydoc.validate import validate
 from sphinx.pycode import ModuleAnalyzer
 
 import goldfc
-from goldfc._looks import Looks
+from goldfc._looks import Explored
 
 MESSAGES = ("Model", "Summary")
 # A parameter that is not told, or told but not there; a result that is not told.
 MISSING = {"PR01", "PR02", "RT01"}
 
 
-METHODS = ("OneShotClustering.fit", "GOLD.fit", *(f"Model.{name}" for name in vars(Looks) if not name.startswith("_")))
+METHODS = (
+    "OneShotClustering.fit",
+    "GOLD.fit",
+    *(f"Model.{name}" for name in vars(Explored) if not name.startswith("_")),
+)
 
 
 @pytest.mark.parametrize("name", sorted({*goldfc.__all__, *METHODS} - {"errors", *MESSAGES}))
@@ -30,5 +34,5 @@ def test_every_field_of_a_message_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["GOLD", "OneShotClustering"])
 def test_an_estimator_can_be_looked_at_as_its_model_can(name: str) -> None:
-    assert issubclass(getattr(goldfc, name), Looks)
-    assert issubclass(goldfc.Model, Looks)
+    assert issubclass(getattr(goldfc, name), Explored)
+    assert issubclass(goldfc.Model, Explored)

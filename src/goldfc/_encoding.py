@@ -119,13 +119,13 @@ def terms_for_people(encoding: Encoding, names: Sequence[object], n_columns: int
 
 
 def column_for_people(name: str, levels: list[Any] | None) -> Column:
-    """One of them; of two levels the second is told."""
+    """One of them; of two levels it is told how many have the second."""
     if levels is None:
         return Column.model_construct(name=name)
     values = [shown(str(level)) for level in levels]
     if len(levels) > 2:
         return Column.model_construct(name=name, kind="category", categories=tuple(values))
-    told = name if levels[-1] in (True, 1) else f"{name}={values[-1]}"
+    told = name if len(levels) == 1 or levels[-1] in (True, 1) else f"{name}={values[-1]}"
     return Column.model_construct(name=told, kind="boolean")
 
 

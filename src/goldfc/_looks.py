@@ -27,7 +27,7 @@ class Shown:
         return html_of(self)
 
 
-class Looks:
+class Explored:
     """What a model and a fitted estimator can be looked at by."""
 
     _names: "Names | None" = None

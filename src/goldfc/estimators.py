@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_for_people, terms_within
-from goldfc._looks import Looks
+from goldfc._looks import Explored
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.rows import InMemory
@@ -36,7 +36,7 @@ from goldfc.transport.local import LocalPort
 Value = TypeVar("Value", bound=np.generic)
 
 
-class _Federated(Looks, ClusterMixin, BaseEstimator):
+class _Federated(Explored, ClusterMixin, BaseEstimator):
     """What both estimators have in common: who holds which row, and what is known once a round has ended."""
 
     _groups_given: bool | None = None
@@ -50,7 +50,7 @@ class _Federated(Looks, ClusterMixin, BaseEstimator):
     @property
     def _repr_html_(self) -> Callable[[], str]:
         """As scikit-learn has it, where people want that, and what came out."""
-        of_sklearn: Callable[[], str] = super(Looks, self)._repr_html_
+        of_sklearn: Callable[[], str] = super(Explored, self)._repr_html_
         return lambda: of_sklearn() + self._html_of_result()
 
     def _repr_mimebundle_(self, **asked: Any) -> dict[str, str]:
@@ -59,7 +59,7 @@ class _Federated(Looks, ClusterMixin, BaseEstimator):
         return {kind: text + self._html_of_result() * (kind == "text/html") for kind, text in bundle.items()}
 
     def _html_of_result(self) -> str:
-        return Looks._repr_html_(self) if hasattr(self, "model_") else ""
+        return Explored._repr_html_(self) if hasattr(self, "model_") else ""
 
     def _told(self) -> tuple[Model, tuple[Summary, ...]]:
         check_is_fitted(self)

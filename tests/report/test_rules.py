@@ -11,7 +11,7 @@ from goldfc._types import FloatArray, IntArray
 from goldfc.message.columns import Column, Terms
 from goldfc.randomness import generator
 from goldfc.report.profiles import Profiles
-from goldfc.report.rules import MOST_COLUMNS, Rule, rules
+from goldfc.report.rules import COLUMNS_IN_A_RULE, ClusterRule, rules
 
 CENTRES = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 0.0], [12.0, 0.0, 0.0], [6.0, 8.0, 0.0]])
 
@@ -27,11 +27,11 @@ def model_of(rows: FloatArray, n_clusters: int, terms: Terms | None = None) -> M
     return fuse(sent, n_clusters, OneShot(), generator(0, "server"))
 
 
-def rules_of(model: Model) -> list[Rule]:
+def rules_of(model: Model) -> list[ClusterRule]:
     return rules(model, Profiles.of(model, model.mass.astype(np.int64)))
 
 
-def real(rule: Rule, rows: FloatArray, own: FloatArray) -> tuple[float, float]:
+def real(rule: ClusterRule, rows: FloatArray, own: FloatArray) -> tuple[float, float]:
     """Precision and coverage among rows."""
     fits = np.logical_and.reduce([condition.holds(rows) for condition in rule.conditions])
     return (fits & own).sum() / fits.sum(), (fits & own).sum() / own.sum()
@@ -58,7 +58,7 @@ def test_no_rule_has_more_than_three_columns_and_none_that_does_not_help() -> No
     rng = np.random.default_rng(0)
     rows, _ = rows_and_kinds(rng.normal(scale=1.2, size=(6, 12)))
     for rule in rules_of(model_of(rows, 6)):
-        assert len({condition.feature.column for condition in rule.conditions}) <= MOST_COLUMNS
+        assert len({condition.feature.column for condition in rule.conditions}) <= COLUMNS_IN_A_RULE
     alone = rows_and_kinds(np.array([[0.0, 0.0], [20.0, 0.0]]))[0]
     assert all(len(rule.conditions) == 1 and rule.precision == 1.0 for rule in rules_of(model_of(alone, 2)))
 

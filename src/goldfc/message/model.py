@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import FailFast, Field
 
-from goldfc._looks import Looks
+from goldfc._looks import Explored
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
 from goldfc.learning.judge import KINDS, Kind
@@ -70,7 +70,7 @@ class Prototypes:
 
 
 @dataclass(frozen=True, repr=False)
-class Model(Looks, Content):
+class Model(Explored, Content):
     """All that comes back: the global clusters, and which of them each micro-cluster belongs to.
 
     A cluster is told by its mean (of categories: shares) and the covariance of its numbers; of the kind "linked" by

@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from goldfc.report.describe import Line
+from goldfc.report.describe import MOST_LISTED, Line
 from goldfc.report.result import Result
 from goldfc.site.labels import as_text
 
-# Of a contrast no more is listed.
-MOST_LISTED = 20
 # What every line of the table says of its cluster, behind what it says of a column.
 OF_THE_CLUSTER = ("share", "rows", "micro_clusters", "sites", "rule", "precision", "covered")
 

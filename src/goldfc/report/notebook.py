@@ -10,7 +10,7 @@ from goldfc.report.page import templates
 from goldfc.report.result import Result
 
 # More lines nobody reads in a notebook.
-MOST_SHOWN = 30
+LINES_SHOWN = 30
 
 
 def html_of(thing: Shown) -> str:
@@ -21,7 +21,7 @@ def html_of(thing: Shown) -> str:
 def html_of_result(result: Result) -> str:
     """Its clusters, the largest first."""
     lines = sorted(result.cluster_lines(), key=lambda line: -line["share"])
-    return fragment("result", model=result.model, lines=lines[:MOST_SHOWN], more=lines[MOST_SHOWN:], rows=result.rows)
+    return fragment("result", model=result.model, lines=lines[:LINES_SHOWN], more=lines[LINES_SHOWN:], rows=result.rows)
 
 
 def html_of_summary(summary: Summary) -> str:
@@ -32,7 +32,7 @@ def html_of_summary(summary: Summary) -> str:
         (one.name, one.text(one.mean), "" if one.is_share else one.text(one.deviation), one.unit) for one in features
     ]
     facts = list(describe_summary(summary))
-    return fragment("summary", facts=facts, lines=lines[:MOST_SHOWN], more=lines[MOST_SHOWN:])
+    return fragment("summary", facts=facts, lines=lines[:LINES_SHOWN], more=lines[LINES_SHOWN:])
 
 
 def fragment(kind: str, **content: Any) -> str:

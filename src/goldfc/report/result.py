@@ -21,14 +21,14 @@ from goldfc.names import NAMELESS, Called, Names, names_beside, read_names
 from goldfc.report.describe import listed
 from goldfc.report.model_page import Support, write_model_report
 from goldfc.report.profiles import Profiles, both_steps
-from goldfc.report.rules import Rule, rules
+from goldfc.report.rules import ClusterRule, rules
 
 # Whose frame it is, where several are installed.
 LIBRARIES = ("pandas", "polars")
 # A model tells the masses of clusters in rows if these are all rows, up to rounding.
 NEARLY_ALL_ROWS = 0.05
 
-Line = dict[str, Any]
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Result:
         return Profiles.of(self.model, self.support.weight)
 
     @cached_property
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[ClusterRule]:
         """A rule for every cluster."""
         return rules(self.model, self.likenesses)
 
@@ -87,7 +87,7 @@ class Result:
         """A line for every column, the most different one first."""
         return as_frame(list(self.contrast_lines(self.place_of(one), self.place_of(other))))
 
-    def cluster_lines(self) -> Iterator[Line]:
+    def cluster_lines(self) -> Iterator[Record]:
         """The size of every cluster, whose it is, what sets it apart, and its rule."""
         for place, (badge, rule) in enumerate(zip(self.badges, self.rules, strict=True)):
             yield {
@@ -105,7 +105,7 @@ class Result:
                 "covered": rule.covered,
             }
 
-    def profile_lines(self) -> Iterator[Line]:
+    def profile_lines(self) -> Iterator[Record]:
         """Every column in every cluster: its mean and spread, the mean of all, and how far that is, in deviations."""
         told = self.likenesses
         for place, badge in enumerate(self.badges):
@@ -121,7 +121,7 @@ class Result:
                     "deviations": float(told.z[place, f]),
                 }
 
-    def contrast_lines(self, one: int, other: int) -> Iterator[Line]:
+    def contrast_lines(self, one: int, other: int) -> Iterator[Record]:
         """Every column in two clusters, and how many spreads the first is above the second."""
         told = self.likenesses
         apart = (told.z[one] - told.z[other]) / both_steps(told.steps[one], told.steps[other])
@@ -149,7 +149,7 @@ class Result:
         write_model_report(self.model, Path(path), self.summaries, names=self.names)
 
 
-def as_frame(lines: list[Line]) -> Any:
+def as_frame(lines: list[Record]) -> Any:
     """Of whichever library is there; the lines where none is."""
     for library in LIBRARIES:
         try:

@@ -21,17 +21,15 @@ from goldfc.report.features import Feature
 from goldfc.report.profiles import Profiles, both_steps
 
 # No rule has more columns, and of more than so many that tell clusters apart the others are not looked at.
-MOST_COLUMNS, MOST_LOOKED_AT = 3, 12
+COLUMNS_IN_A_RULE, MOST_TELLING = 3, 12
 # A rule goes on while that makes it better by so much; a false row weighs more than one that is missed.
 BETTER, MISSED_WEIGHS = 0.01, 0.25
 # So many ends of a column are tried.
-ENDS = 30
+CUTS_TRIED = 30
 # Clusters that are further apart in a column need not be.
 FAR_APART = 10.0
 # Rows that are drawn of every cluster, and of all, at most; and of many features so many numbers.
-ROWS_EACH, ROWS_OF_ALL, MOST_NUMBERS = 400, 4_000, 2_000_000
-
-Fits = NDArray[np.bool_]
+DRAWN_OF_EACH, DRAWN_OF_ALL, NUMBERS_DRAWN = 400, 4_000, 2_000_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Condition:
     low: float = -math.inf
     high: float = math.inf
 
-    def holds(self, rows: FloatArray) -> Fits:
+    def holds(self, rows: FloatArray) -> NDArray[np.bool_]:
         """For each of some rows."""
         return np.asarray((rows[:, self.place] >= self.low) & (rows[:, self.place] < self.high))
 
@@ -70,7 +68,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ClusterRule:
     """Conditions that must all hold; how many of the rows that fit are of the cluster, and the other way round."""
 
     conditions: tuple[Condition, ...]
@@ -96,7 +94,7 @@ class Drawn:
     def of(cls, model: Model, rng: np.random.Generator) -> "Drawn":
         """As many of each cluster; they count as its rows do."""
         count, features = model.centroids.shape
-        each = max(1, min(ROWS_EACH, ROWS_OF_ALL // count, MOST_NUMBERS // (count * features)))
+        each = max(1, min(DRAWN_OF_EACH, DRAWN_OF_ALL // count, NUMBERS_DRAWN // (count * features)))
         rows = np.vstack([drawn(model, cluster, each, rng) for cluster in range(count)])
         weight = np.repeat(model.mass / model.mass.sum() / each, each)
         centres = model.centroids if model.prototypes is None else model.prototypes.points
@@ -115,13 +113,13 @@ class Drawn:
         return min(1.0, float(precision[0])), min(1.0, float(covered[0]))
 
 
-def rules(model: Model, profiles: Profiles) -> list[Rule]:
+def rules(model: Model, profiles: Profiles) -> list[ClusterRule]:
     """One for every cluster, in the order of the model; the same for the same model."""
     found, measured = (Drawn.of(model, np.random.default_rng(seed)) for seed in (0, 1))
     return [rule_for(cluster, profiles, found, measured) for cluster in range(len(model.centroids))]
 
 
-def rule_for(cluster: int, profiles: Profiles, found: Drawn, measured: Drawn) -> Rule:
+def rule_for(cluster: int, profiles: Profiles, found: Drawn, measured: Drawn) -> ClusterRule:
     """Grown by the condition that helps most, until none helps; measured on rows that it was not found by."""
     options = list(conditions(cluster, profiles, found))
     fits = np.array([one.holds(found.rows) for one in options], dtype=np.float64).reshape(-1, len(found.rows))
@@ -131,16 +129,16 @@ def rule_for(cluster: int, profiles: Profiles, found: Drawn, measured: Drawn) ->
         best = worth(*found.by(tuple(rule.values()), cluster))
         allowed = [may_join(one, rule) for one in options]
         values = np.where(allowed, worth(*found.scores(fits, now, cluster)), 0.0)
-        chosen = best_of(values, options)
+        chosen = middle_of_best(values, options)
         if values[chosen] < best + BETTER:
             break
         new, now = options[chosen], now * fits[chosen]
         rule[new.place] = rule[new.place] & new if new.place in rule else new
     shortest = pruned(tuple(rule.values()), found, cluster)
-    return Rule(shortest, *measured.by(shortest, cluster))
+    return ClusterRule(shortest, *measured.by(shortest, cluster))
 
 
-def best_of(values: FloatArray, options: Sequence[Condition]) -> int:
+def middle_of_best(values: FloatArray, options: Sequence[Condition]) -> int:
     """The most helpful one; of several ends of a column that help as much, the one in the middle."""
     best = np.flatnonzero(values == values.max()).tolist()
     first = options[best[0]]
@@ -166,7 +164,7 @@ def worth(precision: FloatArray | float, covered: FloatArray | float) -> FloatAr
 def may_join(condition: Condition, rule: dict[int, Condition]) -> bool:
     """Whether a rule with it too has few enough columns."""
     columns = {one.feature.column for one in rule.values()}
-    return len(columns | {condition.feature.column}) <= MOST_COLUMNS
+    return len(columns | {condition.feature.column}) <= COLUMNS_IN_A_RULE
 
 
 def conditions(cluster: int, profiles: Profiles, found: Drawn) -> Iterator[Condition]:
@@ -182,7 +180,7 @@ def telling(cluster: int, profiles: Profiles) -> IntArray:
     """The features that tell it from the others best, by the spread inside clusters."""
     steps = both_steps(profiles.steps[cluster], profiles.steps)
     apart = np.minimum(np.abs(profiles.z[cluster] - profiles.z) / steps, FAR_APART).sum(axis=0)
-    return np.argsort(-apart, kind="stable")[:MOST_LOOKED_AT]
+    return np.argsort(-apart, kind="stable")[:MOST_TELLING]
 
 
 def ends(values: FloatArray, centres: FloatArray, feature: Feature) -> list[float]:
@@ -190,7 +188,7 @@ def ends(values: FloatArray, centres: FloatArray, feature: Feature) -> list[floa
 
     All cuts are between what rows lie around: how far rows go beyond these the model does not know.
     """
-    quantiles = np.quantile(values, np.linspace(0.0, 1.0, ENDS + 1), method="lower")
+    quantiles = np.quantile(values, np.linspace(0.0, 1.0, CUTS_TRIED + 1), method="lower")
     cuts = (quantiles[:-1] + quantiles[1:]) / 2.0
     inner = cuts[(cuts > centres.min()) & (cuts < centres.max())]
     return sorted({feature.rounded(value) for value in inner.tolist()})
