@@ -194,7 +194,7 @@ SENTENCES = {
     "no-model-yet": "Site .+ has not received a model yet",
     "no-parquet": ".+ cannot be read as Parquet: .+",
     "no-part-in-model": "Site .+ took no part in this model; its sites are .+",
-    "no-proposal": "There is no evidence to plot: somebody said how many clusters there should be",
+    "no-proposal": "There is no evidence to plot: numbers of clusters were not weighed for this model",
     "no-rows": "There are no rows, or none without missing values",
     "no-summaries": "There is no summary to fuse; at least one site must answer",
     "no-table": ".+ cannot be read as a table: .+",

@@ -122,7 +122,7 @@ class Explored:
         return plot_map(self._result(), ax)
 
     def plot_evidence(self, ax: "Axes | None" = None) -> "Axes":
-        """The evidence for every number of clusters, and the candidates; there is some if nobody gave a number.
+        """The evidence for every number of clusters, where it was weighed, with the candidates and the number taken.
 
         Parameters
         ----------

@@ -260,7 +260,16 @@ def test_the_map_of_an_estimator_shows_micro_clusters_and_that_of_a_model_means(
     assert len(np.asarray(model.plot_map().collections[0].get_offsets())) == len(model.centroids)
 
 
-def test_where_somebody_gave_the_number_there_is_no_evidence(model: Model) -> None:
+def test_the_number_that_was_taken_is_marked_on_the_curve(model: Model) -> None:
+    proposal = Proposal((1, 2, 3, 4, 5), (0.0, 1.0, 3.0, 2.0, 1.0), (Candidate(3, "best"), Candidate(5, "peak")))
+    ax = replace(model, proposal=proposal).plot_evidence()
+    taken = len(model.centroids)
+    filled = {line.get_fillstyle(): line.get_xdata() for line in ax.lines[1:]}
+    assert np.asarray(filled["full"]).tolist() == [taken]
+    assert sorted(text.get_text() for text in ax.texts) == sorted({"3", "5", str(taken)})
+
+
+def test_where_numbers_were_not_weighed_there_is_no_evidence(model: Model) -> None:
     with refused(BadSettings, "no-proposal"):
         replace(model, proposal=None).plot_evidence()
 

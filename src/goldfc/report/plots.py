@@ -16,7 +16,7 @@ from goldfc.report.terrain import HEIGHT, WIDTH, Terrain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-GREY, LINE = "#5b6577", "#c3c9d3"
+GREY, LINE, GOLDEN = "#5b6577", "#c3c9d3", "#b7791f"
 # A plot of so many columns and clusters can still be read; of more the columns that differ most, the largest clusters.
 COLUMNS_PLOTTED, CLUSTERS_PLOTTED = 24, 24
 # Titles of more letters, were all as long as the longest, stand upright.
@@ -86,11 +86,11 @@ def plot_map(result: Result, ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_evidence(result: Result, ax: "Axes | None" = None) -> "Axes":
-    """The curve, with the candidates marked: the one taken filled."""
+    """The curve, with the candidates marked, and, filled, the number that was taken."""
     proposal = result.model.proposal
     if proposal is None:
         raise BadSettings(
-            "There is no evidence to plot: somebody said how many clusters there should be; fit with n_clusters=None.",
+            "There is no evidence to plot: numbers of clusters were not weighed for this model; fit with n_clusters=None.",
             "no-proposal",
         )
     ax, curve = axes_for(ax, 6.0, 3.4), draw_curve(proposal)
@@ -98,10 +98,13 @@ def plot_evidence(result: Result, ax: "Axes | None" = None) -> "Axes":
 
     shown = {k: value for k, value in zip(proposal.n_clusters, proposal.evidence, strict=True) if k <= curve.last}
     ax.plot(list(shown), list(shown.values()), color=GREY, marker=".", markersize=5, linewidth=1.5)
-    for mark in curve.marks:
-        place, filled = (mark.n_clusters, shown[mark.n_clusters]), mark.n_clusters == curve.best
-        ax.plot(*place, "o", color="#b7791f", markersize=9, fillstyle="full" if filled else "none")
-        ax.annotate(str(place[0]), place, (0, 9), textcoords="offset points", ha="center", weight="bold")
+    taken = len(result.model.centroids)
+    for number in sorted({*(mark.n_clusters for mark in curve.marks), taken} & set(shown)):
+        style = "full" if number == taken else "none"
+        ax.plot(number, shown[number], "o", color=GOLDEN, markersize=9, fillstyle=style)
+        ax.annotate(
+            str(number), (number, shown[number]), (0, 9), textcoords="offset points", ha="center", weight="bold"
+        )
     ax.margins(y=0.18)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="number of clusters tried", ylabel="how clear the gaps are" if proposal.of_gaps else "evidence")
