@@ -72,9 +72,10 @@ class Explored:
         Returns
         -------
         DataFrame or list of dict
-            Of pandas where that is installed, or else of polars. `share` is of all rows, `rows` about how many, where
-            that is told. `precision` is the share of what fits the rule that is of the cluster, `covered` the share of
-            the cluster that fits: both of rows drawn as the model describes its clusters.
+            Of pandas where that is installed, or else of polars. `share` is of all rows, and `rows` about how many;
+            where sites withhold that, `share` is of micro-clusters. `precision` is the share of what fits the rule that
+            is of the cluster, `covered` the share of the cluster that fits: both of rows drawn as the model describes
+            its clusters.
         """
         return self._result().clusters()
 

@@ -90,7 +90,7 @@ def plot_evidence(result: Result, ax: "Axes | None" = None) -> "Axes":
     proposal = result.model.proposal
     if proposal is None:
         raise BadSettings(
-            "There is no evidence to plot: numbers of clusters were not weighed for this model; fit with n_clusters=None.",
+            "There is no evidence to plot: numbers of clusters were not weighed for this model; give no n_clusters.",
             "no-proposal",
         )
     ax, curve = axes_for(ax, 6.0, 3.4), draw_curve(proposal)
