@@ -240,7 +240,8 @@ def asked_passphrase(*, again: bool = False) -> str | None:
 
 def show_lines(lines: Sequence[tuple[str, str]], title: str | None = None) -> None:
     """Names and values."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    heading = None if title is None else escape(printable(title))
+    table = Table(title=heading, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in lines:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from goldfc._looks import Shown
 from goldfc._types import FloatArray
 from goldfc.learning.linkage import SpanningTree, gap_of_linkage, link
 from goldfc.learning.micro_clusters import MicroClusters
@@ -59,7 +60,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Proposal(Shown):
     """The evidence for every number of clusters that was tried, and the short list, best first."""
 
     n_clusters: tuple[int, ...]  # ascending
