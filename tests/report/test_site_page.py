@@ -283,7 +283,8 @@ def test_a_table_on_the_disk_has_the_same_page_as_in_memory(here: Path, monkeypa
 def test_the_page_is_not_written_over_anything_but_a_page(here: Path) -> None:
     (here / "notes.txt").write_text("mine", encoding="utf-8")
     assert labelled("--report", "notes.txt")[0] == 2
-    assert labelled("--report", "north.csv")[0] == 2
+    assert labelled("--report", "north.csv")[0] == labelled("--report", "labels.csv")[0] == 2
+    assert not (here / "labels.csv").exists()
     assert labelled()[0] == labelled("--report", "page.html")[0] == labelled("--report", "page.html")[0] == 0
     assert labelled("--report", "labels.csv")[0] == 2
     assert holds_labels((here / "labels.csv").read_bytes())

@@ -396,6 +396,7 @@ def show_end(status: "Status", job: "Job", agreement: "Agreement") -> None:
         raise kind(status.trouble.sentence)
     for site, why in status.unlabelled.items():
         say(f"Not labelled: {site}: {why}. It can label by file, with the model.")
+    say(f"Took part: {', '.join(status.took_part)}.")
     refused = {**status.refused, **dict.fromkeys(status.silent, "it did not answer in time")}
     present(
         round_in(status, job, agreement),

@@ -392,6 +392,8 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     check_out(out, is_label_file, inputs)
     if page is not None:
         check_out(page, is_page, [*inputs, out])
+        if page.resolve() == out.resolve():
+            raise click.UsageError("Labels and their page need a file each.")
     if not model_file.exists():
         raise BadSettings(
             f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.", "model-missing"

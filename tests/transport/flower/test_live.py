@@ -111,6 +111,7 @@ def test_a_person_sees_what_became_of_everybody_and_the_page(pretend: Pretend, t
         "Odd: Column 'age': north's mean is 660",
         "Labelled: east.",
         "Not labelled: north: it has not answered in time.",
+        "Took part: east, north, west.",
         "How many clusters? 4 were asked for; the evidence speaks for 3: the best balance of fit and simplicity.",
         "4 clusters from",
         "micro-clusters of 3 sites.",
