@@ -120,7 +120,7 @@ class OneShot:
             digests=tuple(summary.to_message().digest for summary in summaries),
             prototypes=prototypes,
             proposal=verdict.proposal,
-            asked=n_clusters,
+            asked=None if n_clusters is None else int(n_clusters),
             moments=pooled_moments(summaries, shares),
             terms=newest(summaries),
         )
