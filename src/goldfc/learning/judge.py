@@ -44,9 +44,11 @@ GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
 FEWEST_LINKED = 12
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
+# What is said of a number that nobody but a person speaks for, and of one that the model before does.
+ASKED, NO_MORE = "asked for", "as many of those asked for as can be told apart"
+GO_ON = "the clusters that were there before go on"
 # Clusters that were found by their gaps go on while these are hardly less clear than they could be, or must be.
 LESS_CLEAR = 0.1
-GO_ON = "the clusters that were there before go on"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Verdict:
     certainty: FloatArray  # in [0, 1]
     levels: Levels
     proposal: Proposal | None = None
+    by_gaps: bool = False  # whether they were found by linkage
 
 
 @dataclass(frozen=True)
@@ -79,17 +82,19 @@ def judge(
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
     past: Past | None = None,
+    explain: bool = False,
 ) -> Verdict:
     """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike.
 
-    Clusters of the past go on, if they can.
+    Clusters of the past go on, if they can. To `explain` is to tell the evidence for every number also where one is
+    given.
     """
     court = Court(micro, rng, kinds, starts)
-    if past is not None and (verdict := court.go_on(past, n_clusters)) is not None:
-        return verdict
+    verdict = None if past is None else court.go_on(past, n_clusters)
     if n_clusters is None:
-        return court.propose()
-    return court.decide(min(n_clusters, micro.distinct))
+        return verdict or court.propose()
+    verdict = verdict or court.decide(min(n_clusters, micro.distinct))
+    return replace(verdict, proposal=court.evidence_for(verdict, n_clusters)) if explain else verdict
 
 
 @dataclass(frozen=True)
@@ -128,12 +133,25 @@ class Court:
         if tree is None or clear == 1:
             return replace(verdict, proposal=proposal_of(evidence.curve, candidates))
         other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
-        clearest = clearest_of(gaps)
+        clearest = clearest_gaps(clear, gaps)
         if not (self.only_linked or is_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
             return replace(verdict, proposal=proposal_of(evidence.curve, with_another(candidates, clearest)))
         linked = best_linked(tree, self.micro.mass, clear)
         by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
         return replace(self.linked(linked), proposal=proposal_of(gaps, with_another((clearest,), by_fit)))
+
+    def evidence_for(self, verdict: Verdict, n_clusters: int) -> Proposal:
+        """The evidence for every number of such clusters, with that of the verdict on the short list."""
+        given, tree = int(verdict.labels.max()) + 1, self.tree()
+        asked = Candidate(given, ASKED if given == n_clusters else NO_MORE)
+        if self.micro.distinct == 1:
+            return proposal_of({1: 0.0}, (asked,))
+        if tree is not None and verdict.by_gaps:
+            curve = gap_curve(tree, self.micro.mass, given)
+            best = best_of(curve)
+            return proposal_of(curve, with_another((clearest_gaps(best, curve),), asked))
+        curve = weigh(self.micro, given).curve
+        return proposal_of(curve, with_another(short_list(curve), asked))
 
     def go_on(self, past: Past, n_clusters: int | None) -> Verdict | None:
         """The clusters of the past as they are today; None where clusters must be found anew."""
@@ -152,8 +170,7 @@ class Court:
         verdict = Verdict(kind, GO_ON, found.labels, found.certainty, found.levels)
         if n_clusters is not None:
             return verdict
-        curve, fits = weigh(self.micro).curve, Fits(self.micro)
-        curve.setdefault(count, fits.own(count) if past.own else fits.sized(count))
+        curve = weigh(self.micro, count).curve
         return replace(verdict, proposal=proposal_of(curve, with_first(count, short_list(curve))))
 
     def gaps_go_on(self, past: Past, n_clusters: int | None) -> Verdict | None:
@@ -162,14 +179,14 @@ class Court:
         tree, mass, count = self.tree(), self.micro.mass, int(labels.max()) + 1
         if tree is None or n_clusters not in (None, count):
             return None
-        gaps, gap = gap_curve(tree, mass), gap_of(self.micro.centroids, tree, mass, labels)
+        gaps, gap = gap_curve(tree, mass, count), gap_of(self.micro.centroids, tree, mass, labels)
         if gap < max(GAP_OF_ANY_NUMBER, *gaps.values()) - LESS_CLEAR:
             return None
         verdict = replace(self.linked(replace(best_linked(tree, mass, count), labels=labels, gap=gap)), why=GO_ON)
         if n_clusters is not None:
             return verdict
         curve = {**gaps, count: gap}
-        return replace(verdict, proposal=proposal_of(curve, with_first(count, (clearest_of(gaps),))))
+        return replace(verdict, proposal=proposal_of(curve, with_first(count, (clearest_gaps(best_of(gaps), gaps),))))
 
     @property
     def only_linked(self) -> bool:
@@ -206,7 +223,7 @@ class Court:
         kind: Kind = "own" if convex else "linked"
         certainty = np.full(len(linked.labels), linked.gap)
         why = f"there are clear gaps between clusters ({linked.gap:.2f} of 1)"
-        return Verdict(kind, f"{why}; {FORM_IN_WORDS[kind]}", linked.labels, certainty, levels)
+        return Verdict(kind, f"{why}; {FORM_IN_WORDS[kind]}", linked.labels, certainty, levels, by_gaps=True)
 
 
 WHY: dict[Kind, str] = {
@@ -249,10 +266,9 @@ def told_by_covariances(micro: MicroClusters, labels: IntArray) -> bool:
     return bool(micro.mass[same].sum() >= AS_WELL * micro.total_mass)
 
 
-def clearest_of(gaps: Curve) -> Candidate:
-    """The number of clusters with the clearest gaps."""
-    clear = best_of(gaps)
-    return Candidate(clear, f"the clearest gaps between clusters ({gaps[clear]:.2f} of 1)")
+def clearest_gaps(n_clusters: int, gaps: Curve) -> Candidate:
+    """The number that gaps speak for."""
+    return Candidate(n_clusters, f"the clearest gaps between clusters ({gaps[n_clusters]:.2f} of 1)")
 
 
 def with_first(n_clusters: int, others: tuple[Candidate, ...]) -> tuple[Candidate, ...]:

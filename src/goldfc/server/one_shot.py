@@ -65,6 +65,8 @@ class OneShot:
         They count half as much for every so many rounds that the summary is older than the newest; None: as much.
     before
         The model before: its clusters go on, unless there are many more rows now, or clear evidence against it.
+    explain
+        Where the number of clusters is given, the evidence for every number is told all the same.
     """
 
     task: Task = field(default_factory=Task)
@@ -74,6 +76,7 @@ class OneShot:
     mass_cap: float | None = None
     half_life: float | None = None
     before: Model | None = None
+    explain: bool = False
 
     def staying(self, before: Model) -> "OneShot":
         """The same, after a model."""
@@ -96,7 +99,9 @@ class OneShot:
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
             centroids = np.vstack([summary.centroids for summary in summaries])
             past = self.past(means_of(centroids, group, micro.mass), merged.total_mass, scale)
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, past=past)
+            verdict = judge(
+                unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, past=past, explain=self.explain
+            )
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
             reach = reach_of(merged, verdict, covariance, prototypes)
@@ -118,6 +123,7 @@ class OneShot:
             digests=tuple(summary.to_message().digest for summary in summaries),
             prototypes=prototypes,
             proposal=verdict.proposal,
+            asked=None if n_clusters is None else int(n_clusters),
             moments=pooled_moments(summaries, shares),
             terms=newest(summaries),
         )
