@@ -42,7 +42,7 @@ demo: $(PRODUCT)
 	$(BIN)/goldfc demo
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses=3
+	$(BIN)/python -m pytest --numprocesses=4
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest --numprocesses=3 $(FAST) $(ALSO)
