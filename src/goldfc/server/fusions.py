@@ -161,7 +161,7 @@ def in_order(summaries: Iterable[Summary], *, any_round: bool = False) -> tuple[
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums that are made by several threads depend in their last digits on how many there are."""
+    """Work in one thread: sums that several make depend in their last digits on how many there are."""
     # Only what is loaded can be limited.
     import sklearn.cluster  # noqa: F401, PLC0415 (who only merges need not wait for it)
 

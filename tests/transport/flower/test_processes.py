@@ -48,7 +48,7 @@ class Federation:
         return self.keys.agreement(columns=agreement_of("EC").columns) if has_splits else self.keys.agreement()
 
     def write_sites(self) -> None:
-        """Tables and keys: of sites of the paper's, if they are here, and of two whose rows cannot be used."""
+        """Tables and keys: of some of the paper's sites, if they are here, and of two whose rows cannot be used."""
         folder, what = self.here.folder, self.what
         if has_splits:
             write_tables(folder, "EC", what)
