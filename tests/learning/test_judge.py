@@ -160,6 +160,38 @@ def test_whatever_is_sent_there_is_a_verdict_with_a_sentence(
     assert (verdict.proposal is None) == (n_clusters is not None)
 
 
+@settings(max_examples=15, deadline=None)
+@given(sent=micro_clusters(), seed=seeds, with_categories=st.booleans(), n_clusters=st.sampled_from([1, 2, 4, 50]))
+def test_to_explain_a_number_that_is_given_changes_no_label_and_marks_it(
+    sent: MicroClusters, seed: int, with_categories: bool, n_clusters: int
+) -> None:
+    micro = standardized(mixed(sent, seed) if with_categories else sent)[0]
+    verdict, explained = (
+        judge(micro, n_clusters, np.random.default_rng(seed), starts=2, explain=explain) for explain in (False, True)
+    )
+    np.testing.assert_array_equal(explained.labels, verdict.labels)
+    found, proposal = int(verdict.labels.max()) + 1, explained.proposal
+    assert proposal is not None
+    assert found in proposal.n_clusters
+    assert found in [candidate.n_clusters for candidate in proposal.candidates]
+    assert list(proposal.n_clusters) == sorted(set(proposal.n_clusters))
+
+
+@pytest.mark.parametrize(("rows", "n_clusters"), [(moons(0), 3), (stretched_alike(0), 6)])
+def test_the_evidence_beside_a_given_number_is_that_of_the_kind_that_is_believed(rows: Rows, n_clusters: int) -> None:
+    X = rows[0] / rows[0].std(axis=0)
+    own, centroids = k_means(X, 120, np.random.default_rng(0))
+    micro = standardized(MicroClusters(centroids, np.bincount(own).astype(float), scatter_of(X, centroids, own)))[0]
+    verdict = judge(micro, n_clusters, np.random.default_rng(0), explain=True)
+    proposed = judge(micro, None, np.random.default_rng(0)).proposal
+    assert verdict.proposal is not None
+    assert proposed is not None
+    assert verdict.proposal.of_gaps == verdict.by_gaps
+    assert verdict.proposal.n_clusters == proposed.n_clusters
+    assert verdict.proposal.evidence == proposed.evidence
+    assert verdict.proposal.best == proposed.best
+
+
 # --- units and degenerate features ---
 
 

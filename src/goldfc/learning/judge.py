@@ -43,6 +43,8 @@ GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
 FEWEST_LINKED = 12
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
+# What is said of a number that nobody but a person speaks for.
+ASKED, NO_MORE = "asked for", "as many of those asked for as can be told apart"
 # After a model its number of clusters stays if it lacks no more evidence than the price of so many clusters, or if its
 # gaps are hardly less clear; and its kind if gaps are no more clear, or less, than this beyond what is else asked for.
 NEARLY, NEARLY_AS_CLEAR, MORE = 0.5, 0.02, 0.1
@@ -67,6 +69,7 @@ class Verdict:
     certainty: FloatArray  # in [0, 1]
     levels: Levels
     proposal: Proposal | None = None
+    by_gaps: bool = False  # whether they were found by linkage
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,17 @@ def judge(
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
     usual: Usual | None = None,
+    explain: bool = False,
 ) -> Verdict:
-    """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike."""
+    """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike.
+
+    To `explain` is to tell the evidence for every number also where one is given.
+    """
     court = Court(micro, rng, kinds, starts, usual)
     if n_clusters is None:
         return court.propose()
-    return court.decide(min(n_clusters, micro.distinct))
+    verdict = court.decide(min(n_clusters, micro.distinct))
+    return replace(verdict, proposal=court.evidence_for(verdict, n_clusters)) if explain else verdict
 
 
 @dataclass(frozen=True)
@@ -132,12 +140,25 @@ class Court:
         if tree is None or clear == 1:
             return replace(verdict, proposal=proposal_of(evidence.curve, candidates))
         other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
-        clearest = Candidate(clear, f"the clearest gaps between clusters ({gaps[clear]:.2f} of 1)")
+        clearest = clearest_gaps(clear, gaps)
         if not (self.only_linked or self.are_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
             return replace(verdict, proposal=proposal_of(evidence.curve, with_another(candidates, clearest)))
         linked = best_linked(tree, self.micro.mass, clear)
         by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
         return replace(self.linked(linked), proposal=proposal_of(gaps, with_another((clearest,), by_fit)))
+
+    def evidence_for(self, verdict: Verdict, n_clusters: int) -> Proposal:
+        """The evidence for every number of such clusters, with that of the verdict on the short list."""
+        given, tree = int(verdict.labels.max()) + 1, self.tree()
+        asked = Candidate(given, ASKED if given == n_clusters else NO_MORE)
+        if self.micro.distinct == 1:
+            return proposal_of({1: 0.0}, (asked,))
+        if tree is not None and verdict.by_gaps:
+            curve = gap_curve(tree, self.micro.mass, given)
+            best = best_of(curve)
+            return proposal_of(curve, with_another((clearest_gaps(best, curve),), asked))
+        curve = weigh(self.micro, given).curve
+        return proposal_of(curve, with_another(short_list(curve), asked))
 
     def number_in(self, curve: Curve, nearly: float, *, linked: bool) -> int:
         """Where the curve is highest, or the usual number of such clusters, if that is nearly as high."""
@@ -192,7 +213,7 @@ class Court:
         kind: Kind = "own" if convex else "linked"
         certainty = np.full(len(linked.labels), linked.gap)
         why = f"there are clear gaps between clusters ({linked.gap:.2f} of 1)"
-        return Verdict(kind, f"{why}; {FORM_IN_WORDS[kind]}", linked.labels, certainty, levels)
+        return Verdict(kind, f"{why}; {FORM_IN_WORDS[kind]}", linked.labels, certainty, levels, by_gaps=True)
 
 
 WHY: dict[Kind, str] = {
@@ -233,6 +254,11 @@ def told_by_covariances(micro: MicroClusters, labels: IntArray) -> bool:
     clusters = clusters_of(micro, one_hot(labels), own=True)
     same = clusters.log_density(micro.centroids, micro.shares).argmax(axis=1) == labels
     return bool(micro.mass[same].sum() >= AS_WELL * micro.total_mass)
+
+
+def clearest_gaps(n_clusters: int, gaps: Curve) -> Candidate:
+    """The number that gaps speak for."""
+    return Candidate(n_clusters, f"the clearest gaps between clusters ({gaps[n_clusters]:.2f} of 1)")
 
 
 def with_another(candidates: tuple[Candidate, ...], other: Candidate) -> tuple[Candidate, ...]:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from goldfc._looks import Shown
 from goldfc._types import FloatArray
 from goldfc.learning.linkage import SpanningTree, gap_of_linkage, link
 from goldfc.learning.micro_clusters import MicroClusters
@@ -59,7 +60,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Proposal(Shown):
     """The evidence for every number of clusters that was tried, and the short list, best first."""
 
     n_clusters: tuple[int, ...]  # ascending
@@ -86,11 +87,12 @@ def proposal_of(curve: Curve, candidates: tuple[Candidate, ...]) -> Proposal:
 # --- gaps ---
 
 
-def gap_curve(tree: SpanningTree, mass: FloatArray) -> Curve:
-    """How clear the gaps between k clusters are, for every k from 2 on."""
+def gap_curve(tree: SpanningTree, mass: FloatArray, also: int = 2) -> Curve:
+    """How clear the gaps between k clusters are, for every k from 2 on, and for one more."""
     linkage = link(tree, mass, LIMIT)
     most = min(MOST, len(mass) // MICRO_EACH)
-    return {k: gap_of_linkage(tree, mass, linkage.cut(k)) for k in range(2, max(2, most) + 1) if k <= len(mass)}
+    tried = sorted({*range(2, max(2, most) + 1), also})
+    return {k: gap_of_linkage(tree, mass, linkage.cut(k)) for k in tried if k <= len(mass)}
 
 
 # --- mixtures ---
@@ -109,11 +111,12 @@ class Evidence:
         return {k: max(curve[k] for curve in (self.shared, self.own) if k in curve) for k in self.shared | self.own}
 
 
-def weigh(micro: MicroClusters) -> Evidence:
-    """Try numbers of clusters until more do not help."""
+def weigh(micro: MicroClusters, also: int = 1) -> Evidence:
+    """Try numbers of clusters until more do not help, and one more."""
     most = min(MOST, micro.distinct, max(2, len(micro.centroids) // 2))
     fits = Fits(micro)
-    return Evidence(climb(fits.sized, most), climb(fits.own, most) if may_be_own(micro) else {})
+    shared, own = climb(fits.sized, most), climb(fits.own, most) if may_be_own(micro) else {}
+    return Evidence(shared if also in shared else {**shared, also: fits.sized(also)}, own)
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,8 @@ class OneShot:
         They count half as much for every so many rounds that the summary is older than the newest; None: as much.
     before
         The model before: its clusters stay if they are nearly the best.
+    explain
+        Where the number of clusters is given, the evidence for every number is told all the same.
     """
 
     task: Task = field(default_factory=Task)
@@ -70,6 +72,7 @@ class OneShot:
     mass_cap: float | None = None
     half_life: float | None = None
     before: Model | None = None
+    explain: bool = False
 
     def staying(self, before: Model) -> "OneShot":
         """The same, after a model."""
@@ -90,7 +93,9 @@ class OneShot:
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
             usual = None if self.before is None else usual_of(self.before)
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual)
+            verdict = judge(
+                unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual, explain=self.explain
+            )
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
@@ -113,6 +118,7 @@ class OneShot:
             digests=tuple(summary.to_message().digest for summary in summaries),
             prototypes=prototypes,
             proposal=verdict.proposal,
+            asked=None if n_clusters is None else int(n_clusters),
             moments=pooled_moments(summaries, shares),
             terms=newest(summaries),
         )
