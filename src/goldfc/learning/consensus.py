@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+import scipy
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.levels import Levels
@@ -88,13 +88,15 @@ def fuse_partitions(
     return labels, co_membership(partitions, mass, labels)
 
 
-def stack(memberships: Sequence[FloatArray]) -> csr_array:
+def stack(memberships: Sequence[FloatArray]) -> "scipy.sparse.csr_array":
     """All memberships side by side, scaled so that H H' is the co-association."""
-    columns = [csr_array(np.where(those < NEGLIGIBLE, 0.0, those)) for those in memberships]
-    return csr_array(hstack(columns) / np.sqrt(len(memberships)))
+    columns = [scipy.sparse.csr_array(np.where(those < NEGLIGIBLE, 0.0, those)) for those in memberships]
+    return scipy.sparse.csr_array(scipy.sparse.hstack(columns) / np.sqrt(len(memberships)))
 
 
-def embed(partitions: csr_array, mass: FloatArray, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+def embed(
+    partitions: "scipy.sparse.csr_array", mass: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> FloatArray:
     """Leading eigenvectors of the co-association H H', normalised by degree and mass; every row is made unit length.
 
     They are the left singular vectors of D^(-1/2) H, so the co-association itself is never made.
@@ -102,7 +104,7 @@ def embed(partitions: csr_array, mass: FloatArray, n_clusters: int, rng: np.rand
     from sklearn.utils.extmath import randomized_svd  # noqa: PLC0415 (a site need not wait for it)
 
     degree = partitions @ (partitions.T @ mass)
-    scaled = csr_array(partitions * np.sqrt(mass / degree)[:, None])
+    scaled = scipy.sparse.csr_array(partitions * np.sqrt(mass / degree)[:, None])
     n_components = min(n_clusters, *scaled.shape)
     vectors, strength, _ = randomized_svd(scaled, n_components, random_state=int(rng.integers(2**31)))
     vectors = vectors[:, strength > NO_STRENGTH]
@@ -122,9 +124,9 @@ def cut(points: FloatArray, mass: FloatArray, n_clusters: int, rng: np.random.Ge
     return first.argsort().argsort()[labels]
 
 
-def co_membership(partitions: csr_array, mass: FloatArray, labels: IntArray) -> FloatArray:
+def co_membership(partitions: "scipy.sparse.csr_array", mass: FloatArray, labels: IntArray) -> FloatArray:
     """The share of every micro-cluster's co-association that is with its own cluster: 1 where all mixtures agree."""
-    mine = csr_array((mass, (np.arange(len(labels)), labels)))
+    mine = scipy.sparse.csr_array((mass, (np.arange(len(labels)), labels)))
     with_each = (partitions @ (partitions.T @ mine)).toarray()
     return np.asarray(with_each[np.arange(len(labels)), labels] / with_each.sum(axis=1))
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import Agreement
@@ -29,7 +28,7 @@ from goldfc.message.model import Model, Prototypes
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
 from goldfc.server.changes import has_outgrown
-from goldfc.server.fusions import newest, warn_of_fewer
+from goldfc.server.fusions import newest, one_thread, warn_of_fewer
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
@@ -91,8 +90,7 @@ class OneShot:
         """The kind of clusters that the micro-clusters speak for; with `n_clusters` None their number is proposed."""
         layout = summaries[0].layout
         shares = self.shares(summaries)
-        # One thread: sums that are made by several depend in their last digits on how many there are.
-        with threadpool_limits(limits=1):
+        with one_thread():
             micro = pool(summaries, layout, by_mass=self.task.mass, shares=shares)
             group = merge_many(micro, self.at_most, rng)
             merged = micro.merged(group)
