@@ -27,6 +27,7 @@ def attacks_command(
     targets: int, names: tuple[str, ...], quick: bool, fresh: bool, jobs: int, out: Path | None
 ) -> None:
     """What can be found out from a message: rows, members, attributes, new rows; and what the protection costs."""
+    from goldfc_bench.attacks.beyond import CASES, TARGETS, beyond
     from goldfc_bench.attacks.file import file_of_rows, make_rows
     from goldfc_bench.attacks.homogeneity import claims_before_and_after
     from goldfc_bench.attacks.page import Results, as_markdown
@@ -49,7 +50,8 @@ def attacks_command(
         found = make_rows(work, targets, jobs, file, more)
         prices = make_prices([*splits, *families], price_of, code_of_prices(), jobs, price_file, more)
     claims, claims_rows = claims_before_and_after(10 if not quick else 2)
-    results = Results(found, claims, claims_rows, prices[: len(splits)], prices[len(splits) :])
+    more_known = [one for case in CASES[: 1 if quick else None] if (one := beyond(case, 1 if quick else TARGETS))]
+    results = Results(found, claims, claims_rows, more_known, prices[: len(splits)], prices[len(splits) :])
     page = as_markdown(results, command_line())
     if out is None:
         click.echo(page)
