@@ -25,6 +25,7 @@ from goldfc.site.audit import USUAL, WARNINGS, Again, Audit, Change, Finding, Li
 from goldfc.site.membership import Guess
 from goldfc.site.privacy import (
     Allowed,
+    Precision,
     Rules,
     SameAsRows,
     Spread,
@@ -37,7 +38,6 @@ from goldfc.site.privacy import (
     off_the_rows,
     people_of_each,
     spread_of,
-    steps_of,
 )
 from goldfc.site.rows import Rows, checked
 from goldfc.site.summarize import tell, tell_as, with_membership
@@ -175,18 +175,6 @@ def means_by(labels: RowLabels, rows: FloatArray) -> FloatArray:
     return np.array([rows[labels == number].mean(axis=0) for number in range(labels.max() + 1)])
 
 
-def told_alike(count: int) -> int:
-    """The fewest people that are told as the same multiple of five."""
-    few = next(few for few in range(1, count + 1) if few == count or max(1, round(few / 5)) == max(1, round(count / 5)))
-    return max(few, min(count, 5))
-
-
-def known_by_hand(deviation: FloatArray, coarseness: float, people: int) -> FloatArray:
-    """To the nearest power of one plus so many standard errors."""
-    power = 1.0 + coarseness * (2.0 * people) ** -0.5
-    return np.array([power ** round(np.log(one) / np.log(power)) if one else 0.0 for one in deviation])
-
-
 def grid_by_hand(
     rows: FloatArray,
     labels: RowLabels,
@@ -194,18 +182,22 @@ def grid_by_hand(
     people: IntArray | None = None,
     coarseness: float = 1.0,
 ) -> FloatArray:
-    """The steps of all micro-clusters by the letter: standard errors, but at least 2 grains / people; rounded up."""
+    """The steps of all micro-clusters by the letter: standard errors, but at least 2 grains / people; rounded up.
+
+    By the fewest people that are told as the same multiple of five.
+    """
     whose = np.arange(len(rows)) if people is None else people
     steps = np.empty((labels.max() + 1, rows.shape[1]))
-    in_all = told_alike(len(np.unique(whose)))
-    around = known_by_hand(np.sqrt(((rows - means_by(labels, rows)[labels]) ** 2).mean(axis=0)), coarseness, in_all)
-    wide = known_by_hand(rows.std(axis=0), coarseness, in_all)
+    around = np.sqrt(((rows - means_by(labels, rows)[labels]) ** 2).mean(axis=0))
     for number, feature in np.ndindex(*steps.shape):
         values = np.unique(rows[:, feature])
         grain = np.diff(values).min() if len(values) > 1 else 0.0
         count = len(np.unique(whose[labels == number]))
-        alike = told_alike(count)
-        step = min(coarseness * around[feature] / np.sqrt(alike), 2.0 * wide[feature])
+        alike = min(
+            few for few in range(1, count + 1) if few == count or max(1, round(few / 5)) == max(1, round(count / 5))
+        )
+        alike = max(alike, min(count, 5))
+        step = min(coarseness * around[feature] / np.sqrt(alike), 2.0 * float(rows[:, feature].std()))
         step = max(step, 2.0 * float(grain) / alike, (terms.features[feature].step or 0.0) if terms.features else 0.0)
         step = max(step, 1e-12)
         unit = 10.0 ** (np.floor(np.log10(step)) - 1)
@@ -233,8 +225,7 @@ def test_every_told_mean_is_a_multiple_of_its_step(seed: int, n_rows: int, n_fea
         assert is_multiple(summary.moments.mean, everybody)
         assert summary.moments.count % 5 == 0
         apart = np.abs(summary.moments.variance - rows.var(axis=0))
-        off = coarseness * np.sqrt(2.0 / (n_rows - 4))
-        assert (apart <= 0.56 * rows.var(axis=0) * min(1.0, off) * (1.0 + off)).all()
+        assert (apart <= 0.56 * rows.var(axis=0) * min(1.0, coarseness * np.sqrt(2.0 / (n_rows - 4)))).all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -257,14 +248,6 @@ def test_one_row_more_or_less_moves_a_mean_by_less_than_about_its_step(seed: int
             )
         if usual[0, 0]:
             assert abs(summary.centroids - less.centroids).max() <= 2.3 * step[0]
-
-
-def test_steps_tell_a_deviation_no_more_exactly_than_so_many_people_show_it() -> None:
-    rng = np.random.default_rng(0)
-    drawn = [steps_of(Rows.of(rng.normal(size=(100, 1))), Rules(), 1.0) for _ in range(200)]
-    # Of 200 sites alike deviations are within three standard errors, which are the distance of those that are told.
-    assert len({steps.deviation[0] for steps in drawn}) <= 8
-    assert len({tuple(steps.of_means(np.array([10, 20]))[:, 0]) for steps in drawn}) <= 8
 
 
 def test_an_agreed_step_is_the_finest() -> None:
@@ -293,11 +276,11 @@ def test_a_rounded_shape_is_still_a_covariance(seed: int, n_features: int, n_row
     rows = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.uniform(-6, 6, n_features)
     shape = rows.T @ rows / n_rows
     zero = np.zeros(n_features)
-    in_all = float(fewest_told_alike(np.array([n_people]))[0])
-    coarse = coarse_shape(shape, Steps(zero, zero, zero, zero, coarseness=1.0, in_all=in_all))
+    steps = Steps(zero, zero, zero, zero, coarseness=1.0)
+    coarse = coarse_shape(shape, Precision(np.array([n_people]), n_people, steps, steps))
     assert is_covariance(coarse)
     # Variances are in steps of their own.
-    step = np.diagonal(shape) * min(1.0, np.sqrt(2.0 / in_all)) * (1.0 + np.sqrt(0.5 / in_all))
+    step = np.diagonal(shape) * min(1.0, np.sqrt(2.0 / fewest_told_alike(np.array([n_people]))[0]))
     assert (np.abs(np.diagonal(coarse) - np.diagonal(shape)) <= 0.56 * step).all()
 
 

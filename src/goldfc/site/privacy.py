@@ -157,17 +157,13 @@ def stricter(task: Task, smallest: int) -> Task:
 
 @dataclass(frozen=True)
 class Steps:
-    """What means are rounded to, by the people behind each.
+    """What means are rounded to, by the people behind each."""
 
-    Whoever has the multiples has the steps: they are made of deviations that are rounded themselves.
-    """
-
-    deviation: FloatArray  # (features,) of the rows around their mean, rounded by `known`
+    deviation: FloatArray  # (features,) of the rows around their mean
     widest: FloatArray  # (features,)
     grain: FloatArray  # (features,) the smallest difference of two values
     least: FloatArray  # (features,) no step is finer, however many people there are
     coarseness: float
-    in_all: float  # the fewest people whose number is told like that of all
 
     def of_means(self, people: NDArray[np.generic]) -> FloatArray:
         """Of means of so many people each (down), of every feature (across)."""
@@ -175,16 +171,14 @@ class Steps:
         wide = np.minimum(self.coarseness * self.deviation / np.sqrt(fewest), self.widest)
         return rounded_up(np.maximum(np.maximum(wide, STEP_OF_GRAIN * self.grain / fewest), self.least))
 
-    @property
-    def finest(self) -> FloatArray:
+    def finest(self, n_people: int) -> FloatArray:
         """That of means of everybody."""
-        return np.asarray(self.of_means(np.array([self.in_all]))[0])
+        return np.asarray(self.of_means(np.array([n_people]))[0])
 
     def around(self, micro: MicroClusters, moments: Moments) -> "Steps":
         """Those of micro-clusters, whose rows lie nearer to their mean: the variance of all less that between them."""
         between = micro.mass @ (micro.centroids - moments.mean) ** 2 / moments.count
-        around = np.sqrt(np.maximum(moments.variance - between, 0.0))
-        return replace(self, deviation=known(around, self.coarseness, self.in_all))
+        return replace(self, deviation=np.sqrt(np.maximum(moments.variance - between, 0.0)))
 
 
 def steps_of(rows: Rows, own: "Rules", coarseness: float) -> Steps:
@@ -192,16 +186,8 @@ def steps_of(rows: Rows, own: "Rules", coarseness: float) -> Steps:
     least = FINEST * np.maximum(np.abs(rows.moments.mean), rows.moments.scale)
     for number, column in enumerate(own.terms.features):
         least[number] = max(least[number], column.step or 0.0, own.steps.get(column.name, 0.0))
-    in_all = float(fewest_told_alike(np.array([rows.n_people]))[0])
-    deviation = known(np.sqrt(rows.moments.variance), coarseness, in_all)
-    return Steps(deviation, WIDEST_STEP * deviation, grain_of(rows.sample), least, coarseness, in_all)
-
-
-def known(deviation: FloatArray, coarseness: float, people: float) -> FloatArray:
-    """To the nearest of fixed values that are so many standard errors apart, as of a Gaussian."""
-    apart = math.log1p(coarseness * math.sqrt(0.5 / people))
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.exp(apart * np.rint(np.log(deviation) / apart)))
+    deviation = np.sqrt(rows.moments.variance)
+    return Steps(deviation, WIDEST_STEP * deviation, grain_of(rows.sample), least, coarseness)
 
 
 def fewest_told_alike(people: NDArray[np.generic]) -> FloatArray:
@@ -345,6 +331,7 @@ class Precision:
     """How exactly everything is told, by the people behind it."""
 
     each: IntArray  # how many people every micro-cluster has
+    in_all: int
     of_all: Steps
     near: Steps  # of rows around their micro-centroids
 
@@ -371,7 +358,7 @@ def suppressed(summary: Summary, rows: Rows, precision: Precision, shape: Shape 
     )
     return replace(
         told,
-        shape=None if shape is None else coarse_shape(shape.mean, precision.near),
+        shape=None if shape is None else coarse_shape(shape.mean, precision),
         moments=None if summary.moments is None else coarse_moments(rows.moments, precision, told),
     )
 
@@ -487,40 +474,42 @@ def coarse_moments(moments: Moments, precision: Precision, told: Summary) -> Mom
     count = float(coarse_counts(np.array([moments.count]))[0])
     limits, hidden = limits_of(told.terms, len(moments.mean)), hidden_shares(told.terms, len(moments.mean))
     share = np.average(told.centroids, axis=0, weights=told.mass)
-    mean = np.where(hidden, share, to_grid_inside(moments.mean, precision.of_all.finest, limits))
+    mean = np.where(hidden, share, to_grid_inside(moments.mean, precision.of_all.finest(precision.in_all), limits))
     # What is left of it around micro-centroids should not be lost in rounding, nor should a row be seen in it.
-    known_as = precision.of_all.deviation**2
-    near = precision.near
-    finer = np.maximum(error_of(near.deviation**2, near), known_as * one_row(near))
+    finer = np.maximum(error_of(precision.near.deviation**2, precision), moments.variance * one_row(precision))
     variance = np.where(hidden, share * (1.0 - share), coarse_variances(moments.variance, finer))
     return Moments(count, mean, variance * count)
 
 
-def error_of(variance: FloatArray, steps: Steps) -> FloatArray:
-    """So many standard errors of a variance as everything is rounded to, as of a Gaussian; no more than all of it."""
-    return variance * min(1.0, steps.coarseness * math.sqrt(2.0 / steps.in_all))
+def error_of(variance: FloatArray, precision: Precision) -> FloatArray:
+    """So many standard errors of a variance as everything is rounded to; as of a Gaussian."""
+    return variance * (precision.near.coarseness * math.sqrt(2.0 / told_as_few(precision)))
 
 
-def one_row(steps: Steps) -> float:
+def one_row(precision: Precision) -> float:
     """More than what one row can change, as a share of a variance or a correlation."""
-    return min(1.0, STEP_OF_ONE_ROW / steps.in_all)
+    return STEP_OF_ONE_ROW / told_as_few(precision)
+
+
+def told_as_few(precision: Precision) -> float:
+    """The fewest people in all whose number is told like theirs."""
+    return float(fewest_told_alike(np.array([precision.in_all]))[0])
 
 
 def coarse_variances(variances: FloatArray, steps: FloatArray) -> FloatArray:
-    """Rounded; what varies is not told as constant."""
-    step = rounded_up(np.where(variances > 0.0, steps, 1.0))
+    """Rounded in steps no larger than themselves; what varies is not told as constant."""
+    step = rounded_up(np.where(variances > 0.0, np.minimum(steps, variances), 1.0))
     return np.where(variances > 0.0, np.maximum(to_grid(variances, step), step), 0.0)
 
 
-def coarse_shape(shape: FloatArray, near: Steps) -> FloatArray:
+def coarse_shape(shape: FloatArray, precision: Precision) -> FloatArray:
     """Rounded variances and correlations; what rounding does to the smallest eigenvalue is undone."""
     variance = diagonal_of(shape)
-    known_as = known(np.sqrt(variance), near.coarseness, near.in_all) ** 2
-    coarse = coarse_variances(variance, error_of(known_as, near))
+    coarse = coarse_variances(variance, error_of(variance, precision))
     if shape.ndim == 1:
         return coarse
     deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
-    step = float(rounded_up(np.array([one_row(near)]))[0])
+    step = float(rounded_up(np.array([min(1.0, one_row(precision))]))[0])
     correlation = to_grid(shape / np.outer(deviation, deviation), np.asarray(step))
     np.fill_diagonal(correlation, 1.0)
     lacking = max(0.0, 1e-6 - float(np.linalg.eigvalsh(correlation)[0]))

@@ -193,11 +193,11 @@ def tell_as(rows: Rows, site: str, allowed: Allowed, rules: Rules, found: Found 
     steps = steps_of(rows, rules, allowed.coarseness)
     if task.smallest > 1:
         to_unit = unit_of(moments, task.scaling, rules.terms)
-        finest = steps.around(found.micro, moments).finest
+        finest = steps.around(found.micro, moments).finest(rows.n_people)
         groups = groups_of(found, to_unit(found.micro.centroids), finest, rows.people)
         found = found.merged(merge_small(groups, task.smallest))
     each = people_of_each(found.labels, rows.people)
-    precision = Precision(each, steps, steps.around(found.micro, moments))
+    precision = Precision(each, rows.n_people, steps, steps.around(found.micro, moments))
     summary = Summary(
         site,
         found.micro.centroids,
