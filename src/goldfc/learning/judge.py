@@ -87,9 +87,10 @@ def judge(
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
     usual: Usual | None = None,
+    observations: float = OBSERVATIONS_OF_FORM,
 ) -> Verdict:
     """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike."""
-    court = Court(micro, rng, kinds, starts, usual)
+    court = Court(micro, rng, kinds, starts, usual, observations)
     if n_clusters is None:
         return court.propose()
     return court.decide(min(n_clusters, micro.distinct))
@@ -104,6 +105,7 @@ class Court:
     kinds: tuple[Kind, ...]
     starts: int
     usual: Usual | None = None
+    observations: float = OBSERVATIONS_OF_FORM  # of a micro-cluster, to tell the form of clusters
 
     def decide(self, n_clusters: int) -> Verdict:
         """So many clusters, of the kind to believe."""
@@ -179,7 +181,7 @@ class Court:
             return "shared"
         if "shared" not in self.kinds:
             return "own"
-        fits = Fits(self.micro, OBSERVATIONS_OF_FORM)
+        fits = Fits(self.micro, self.observations)
         usual = 0.0 if self.usual is None else self.nearly if self.usual.kind == "own" else -self.nearly
         return "own" if fits.own(n_clusters) + usual > fits.shared(n_clusters) else "shared"
 

@@ -23,6 +23,7 @@ from goldfc.learning.micro_clusters import (
 )
 from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
+from goldfc.learning.proposal import OBSERVATIONS_OF_FORM, OBSERVATIONS_THROUGH_NOISE
 from goldfc.message.model import Model, Prototypes
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
@@ -92,7 +93,8 @@ class OneShot:
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
             usual = None if self.before is None else usual_of(self.before)
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual)
+            each = observations_of(summaries)
+            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual, observations=each)
             centroids = np.vstack([summary.centroids for summary in summaries])
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
@@ -118,6 +120,12 @@ class OneShot:
             moments=pooled_moments(summaries, shares),
             terms=newest(summaries),
         )
+
+
+def observations_of(summaries: Sequence[Summary]) -> float:
+    """As how many observations a micro-cluster counts, to tell the form of clusters."""
+    noisy = all(summary.error is not None for summary in summaries)
+    return OBSERVATIONS_THROUGH_NOISE if noisy else OBSERVATIONS_OF_FORM
 
 
 def usual_of(before: Model) -> Usual:
