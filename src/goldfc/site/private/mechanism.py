@@ -28,7 +28,8 @@ FINE_U, GRID, FURTHEST_Z = 2**20, 2**10, 8.0
 # Of the budget, so much is for every touch; and so many cells there are, times rows times the root of rho / features.
 FOR_RINGS, FOR_MOMENTS, FOR_SCATTER = Fraction(1, 100), Fraction(5, 100), Fraction(13, 100)
 FOR_VOTES, FOR_STEPS = (Fraction(11, 100),) * 2, (Fraction(14, 100), Fraction(17, 100), Fraction(28, 100))
-CELLS = 0.24
+# Of few features it is as of so many: there the noise in masses decides, which does not grow with features.
+CELLS, FEATURES_AT_LEAST = 0.24, 5
 # How far rows are from the middle of the ranges is counted in so many half octaves. The rows of the nearer share
 # decide, and the vectors of their moments may be so much longer.
 RINGS, NEARER, FURTHER = 16, 0.8, 1.25
@@ -108,7 +109,7 @@ class NoisyCells:
 
 def cells_for(n_rows: float, n_features: int, rho: Fraction) -> float:
     """So many cells can be told through the noise."""
-    return float(CELLS * n_rows * float(rho / n_features) ** 0.5)
+    return float(CELLS * n_rows * float(rho / max(n_features, FEATURES_AT_LEAST)) ** 0.5)
 
 
 def find_private(
