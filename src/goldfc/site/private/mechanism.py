@@ -27,7 +27,7 @@ from goldfc.site.private.curator import Curator
 FINE_U, GRID, FURTHEST_Z = 2**20, 2**10, 8.0
 # Of the budget, so much is for every touch; and so many cells there are, times rows times the root of rho / features.
 FOR_RINGS, FOR_MOMENTS, FOR_SCATTER = Fraction(1, 100), Fraction(5, 100), Fraction(13, 100)
-FOR_VOTES, FOR_STEPS = (Fraction(11, 100),) * 2, (Fraction(14, 100), Fraction(17, 100), Fraction(28, 100))
+FOR_VOTES, FOR_STEPS = (Fraction(9, 100),) * 3, (Fraction(9, 100), Fraction(17, 100), Fraction(28, 100))
 # Of few features it is as of so many: there the noise in masses decides, which does not grow with features.
 CELLS, FEATURES_AT_LEAST = 0.24, 5
 # How far rows are from the middle of the ranges is counted in so many half octaves. The rows of the nearer share
@@ -38,9 +38,9 @@ COUNT, MEAN = 0.3, 0.5
 # No variance is below this share of the usual one, and of correlations no eigenvalue; and of how rows lie around
 # centroids, which is measured better.
 LEAST, LITTLE_SCATTER = 0.05, 1e-3
-# Residuals are clipped to so much of their usual length (rms): in the first step, where that of all rows stands for it;
-# later; and for the scatter, whose noise grows with the square of it.
-FIRST_CLIP, CLIP, SCATTER_CLIP = 0.6, 0.92, 0.7
+# Residuals are clipped to so much of their usual length (rms): in the first step, where centres are poor; later; and
+# for the scatter, whose noise grows with the square of it.
+FIRST_CLIP, CLIP, SCATTER_CLIP = 0.8, 0.92, 0.7
 # Candidates for every cell; how much nearer to what was voted for new ones are after every vote.
 CANDIDATES, NEARER_NEXT = 7, 0.5
 # A cell stays if its mass is so many times the noise of a mass, in standard deviations.
