@@ -1,9 +1,16 @@
-"""How Sphinx makes the site of README.md, docs/ and benchmarks/, as they are: `make docs`."""
+"""How Sphinx makes the site of README.md, docs/, benchmarks/ and notebooks, as they are: `make docs`."""
 
 import re
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
 
+from docutils import nodes
+from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.application import Sphinx
+
+sys.path.append(str(Path(__file__).parent.parent))
+from tools.notebooks import markdown_of
 
 project, author = "goldfc", "The goldfc developers"
 release = version = version_of("goldfc")
@@ -11,7 +18,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_click"]
 
 # The root of the repository is that of the site, so that links between pages are the same here and there.
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "bench/README.md", "benchmarks/*/README.md"]
+include_patterns = ["*.md", "docs/*.md", "bench/README.md", "benchmarks/*/README.md", "examples/notebooks/*.ipynb"]
 exclude_patterns = [".*", "build", "dist"]
 myst_heading_anchors = 4
 
@@ -50,6 +57,18 @@ def named(text: object) -> str | None:
     return ARRAY.sub(r"NDArray[\1]", ARRAY_LIKE.sub("ArrayLike", text.replace("<factory>", "...")))
 
 
+class NotebookParser(MystParser):
+    """A notebook is run, and read as Markdown with what came out."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        """As Sphinx asks for it."""
+        super().parse(markdown_of(inputstring), document)
+
+
 def setup(app: Sphinx) -> None:
     """What Sphinx asks for."""
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     app.connect("autodoc-process-signature", with_names)

@@ -18,6 +18,7 @@ PARTS = {
     "excel": "from goldfc.site.table import readers; import python_calamine",
     "paper": "from goldfc import GOLD; GOLD(2, random_state=0).fit([[n % 7, n // 7] for n in range(60)])",
     "flower": "import goldfc.transport.flower.server_app",
+    "plot": "from goldfc import OneShotClustering as C; C(2).fit([[n % 7, n // 7] for n in range(60)]).plot_map()",
     "ray": "import ray",
 }
 # How much an installation may grow before somebody should look.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from goldfc.message.model import Model
     from goldfc.message.summary import Summary
     from goldfc.message.task import Task
+    from goldfc.report.result import load
     from goldfc.server.fusions import fuse
     from goldfc.server.one_shot import OneShot
     from goldfc.server.round import run_round
@@ -34,6 +35,7 @@ __all__ = [
     "errors",
     "fuse",
     "label",
+    "load",
     "run_round",
     "summarize",
 ]
@@ -46,6 +48,7 @@ _HOMES = {
     "goldfc.message.model": ("Model",),
     "goldfc.message.summary": ("Summary",),
     "goldfc.message.task": ("Task",),
+    "goldfc.report.result": ("load",),
     "goldfc.server.fusions": ("fuse",),
     "goldfc.server.one_shot": ("OneShot",),
     "goldfc.server.round": ("run_round",),

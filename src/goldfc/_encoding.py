@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
-from goldfc.message.columns import MOST_CATEGORIES, MOST_FEATURES, UNNAMED, Column, Terms
+from goldfc.message.columns import MOST_CATEGORIES, MOST_FEATURES, UNNAMED, Column, Terms, shown
 
 Check = Callable[[Any], FloatArray]
 # Of columns of a data frame.
@@ -105,6 +105,28 @@ def column_for(number: int, levels: list[Any] | None) -> Column:
     if len(levels) <= 2:
         return Column(name=name, kind="boolean")
     return Column(name=name, kind="category", categories=tuple(map(str, range(len(levels)))))
+
+
+def terms_for_people(encoding: Encoding, names: Sequence[object], n_columns: int) -> Terms:
+    """The columns with the names that they have here, which no message tells, whatever stands in these."""
+    if not names and not encoding.levels:
+        return UNNAMED
+    called = [shown(str(name)) for name in names] or [f"x{number}" for number in range(n_columns)]
+    pairs = enumerate(called)
+    return Terms.model_construct(
+        columns=tuple(column_for_people(name, encoding.levels.get(number)) for number, name in pairs)
+    )
+
+
+def column_for_people(name: str, levels: list[Any] | None) -> Column:
+    """One of them; of two levels it is told how many have the second."""
+    if levels is None:
+        return Column.model_construct(name=name)
+    values = [shown(str(level)) for level in levels]
+    if len(levels) > 2:
+        return Column.model_construct(name=name, kind="category", categories=tuple(values))
+    told = name if len(levels) == 1 or levels[-1] in (True, 1) else f"{name}={values[-1]}"
+    return Column.model_construct(name=told, kind="boolean")
 
 
 def levels_of(table: Any, number: int) -> list[Any]:

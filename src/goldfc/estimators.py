@@ -3,7 +3,8 @@
 import numbers
 import secrets
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeVar, get_args
 
 import numpy as np
@@ -11,14 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_within
+from goldfc._encoding import Encoding, encoding_of, is_missing_value, terms_for_people, terms_within
+from goldfc._looks import Explored
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
 from goldfc.learning.rows import InMemory
-from goldfc.message.columns import Terms
+from goldfc.message.columns import UNNAMED, Terms
 from goldfc.message.density import distances, is_far
 from goldfc.message.levels import Level, Private, with_fewest
 from goldfc.message.model import Model
+from goldfc.message.summary import Summary
 from goldfc.message.task import Part, Scaling, Task, rows_each
 from goldfc.randomness import generator, site_generator
 from goldfc.server.fusions import check_n_clusters
@@ -33,15 +36,36 @@ from goldfc.transport.local import LocalPort
 Value = TypeVar("Value", bound=np.generic)
 
 
-class _Federated(ClusterMixin, BaseEstimator):
+class _Federated(Explored, ClusterMixin, BaseEstimator):
     """What both estimators have in common: who holds which row, and what is known once a round has ended."""
 
     _groups_given: bool | None = None
+    _encoding: Encoding = Encoding({}, UNNAMED)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """As scikit-learn has it; and a word on `groups` if nobody said who holds which row."""
         text: str = super().__repr__(N_CHAR_MAX)
         return f"{text}  # one site held all rows: no groups were given" if self._groups_given is False else text
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """As scikit-learn has it, where people want that, and what came out."""
+        of_sklearn: Callable[[], str] = super(Explored, self)._repr_html_
+        return lambda: of_sklearn() + self._html_of_result()
+
+    def _repr_mimebundle_(self, **asked: Any) -> dict[str, str]:
+        """The same, for notebooks."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**asked)
+        return {kind: text + self._html_of_result() * (kind == "text/html") for kind, text in bundle.items()}
+
+    def _html_of_result(self) -> str:
+        return Explored._repr_html_(self) if hasattr(self, "model_") else ""
+
+    def _told(self) -> tuple[Model, tuple[Summary, ...]]:
+        check_is_fitted(self)
+        names = list(getattr(self, "feature_names_in_", ()))
+        terms = terms_for_people(self._encoding, names, self.n_features_in_)
+        return replace(self.model_, terms=terms) if terms.columns else self.model_, self.summaries_
 
     def _sites(self, groups: ArrayLike | None, y: object, n_rows: int) -> tuple[list[str], list[IntArray]]:
         """The names of all sites, and the rows of each."""
@@ -52,11 +76,12 @@ class _Federated(ClusterMixin, BaseEstimator):
         return names.tolist(), np.split(order, np.flatnonzero(np.diff(site[order])) + 1)
 
     def _set_result(self, result: Round, port: LocalPort) -> None:
-        self.model_ = result.model
+        self.model_, self.summaries_ = result.model, result.summaries
         self.n_clusters_ = len(result.model.centroids)
         self.cluster_centers_: FloatArray = result.model.centroids
         self.levels_ = result.model.levels
         self.micro_centroids_: FloatArray = np.vstack([summary.centroids for summary in result.summaries])
+        self.micro_mass_: FloatArray = np.concatenate([summary.masses for summary in result.summaries])
         self.micro_sites_ = result.model.micro_sites
         self.cluster_ids_ = result.model.ids
         self.micro_labels_: IntArray = result.model.ids[result.model.micro_labels]
@@ -121,8 +146,11 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         The mean of every global cluster; of categories, the share of every level.
     levels_ : Levels
         Partitions of the micro-clusters at several granularities (`labels`), and how many clusters each has.
-    micro_centroids_, micro_sites_, micro_labels_, micro_certainty_ : arrays
-        Of all micro-clusters: what was sent, who sent it, its global cluster, and how certain that is.
+    micro_centroids_, micro_mass_, micro_sites_, micro_labels_, micro_certainty_ : arrays
+        Of all micro-clusters: what was sent, how many rows it has (1 where masses are withheld), who sent it, its
+        global cluster, and how certain that is.
+    summaries_ : tuple of Summary
+        What the sites sent, by their names.
     model_ : Model
         All that came back to the sites.
     traffic_ : Ledger
@@ -196,7 +224,7 @@ class OneShotClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fede
         self
             With the attributes above.
         """
-        self._encoding: Encoding = encoding_of(X, self.categorical)
+        self._encoding = encoding_of(X, self.categorical)
         self._kept: dict[str, Reservoir] = {}
         rows = self._rows(X, reset=True)
         self._terms: Terms = terms_within(self._encoding.terms, self.n_features_in_, self.ranges)
@@ -352,8 +380,11 @@ class GOLD(_Federated):
         Means of the micro-centroids of every global cluster.
     levels_ : Levels
         The partitions of the micro-clusters at every granularity (`labels`) and how many clusters each has.
-    micro_centroids_, micro_sites_, micro_labels_, micro_certainty_ : arrays
-        Of all micro-clusters: what was sent, who sent it, its global cluster, and how certain that is.
+    micro_centroids_, micro_mass_, micro_sites_, micro_labels_, micro_certainty_ : arrays
+        Of all micro-clusters: what was sent, how many rows it has (1 where masses are withheld), who sent it, its
+        global cluster, and how certain that is.
+    summaries_ : tuple of Summary
+        What the sites sent, by their names.
     model_ : Model
         All that came back to the sites.
     traffic_ : Ledger

@@ -10,9 +10,11 @@ from goldfc.cli.shared import (
     A_FILE,
     FEDERATION_OPTION,
     KEY_OPTION,
+    NAMES_OPTION,
     agreement_for,
     check_out,
     main,
+    names_for,
     read_key,
     say,
     show_lines,
@@ -109,3 +111,35 @@ def dossier(federation: Path, out: Path, sbom: Path | None) -> None:
         say(f"{sbom}: {len(components)} distributions.")
     write_durably(out, write(agreement, components).encode())
     say(f"{out}: read it before you sign, and hand it to who has to allow it.")
+
+
+@main.command()
+@click.argument("model_file", metavar="MODEL", type=A_FILE)
+@click.option("-o", "--out", type=A_FILE, help="Also every column in every cluster, as CSV, such as profiles.csv.")
+@click.option("--contrast", nargs=2, metavar="A B", help="What tells two clusters apart, by their numbers or names.")
+@NAMES_OPTION
+def profile(model_file: Path, out: Path | None, contrast: tuple[str, str] | None, names_file: Path | None) -> None:
+    """Show what the clusters of MODEL are like: size, sites, what sets each apart, and a rule of a few columns.
+
+    How precise a rule is was measured on rows drawn as the model describes its clusters, not on anybody's rows.
+    """
+    from goldfc.files import write_durably
+    from goldfc.report.listing import csv_of, is_csv_of_result, list_clusters, list_contrast
+    from goldfc.report.result import Result
+    from goldfc.server.deliver import read_model
+
+    if out is not None:
+        check_out(out, is_csv_of_result, [model_file, names_file])
+    model = read_model(model_file)
+    result = Result(model, names=names_for(model_file, model, names_file))
+    if contrast is not None:
+        one, other = map(result.place_of, contrast)
+        title = f"What tells {result.titles[one]} from {result.titles[other]}"
+        show_lines(list(list_contrast(result, one, other)), title)
+    else:
+        for title, lines in list_clusters(result):
+            show_lines(lines, title)
+            say("")
+    if out is not None:
+        write_durably(out, csv_of(result), private=True)
+        say(f"{out}: every column in every cluster.")

@@ -66,6 +66,7 @@ HINTS = {
     "key-unreadable": "`goldfc keygen` makes one",
     "line-of-other-length": "`goldfc check --header LINE` does that",
     "memory-unreadable": "name it with --federation",
+    "model-not-after": "say --any-model if that is intended",
     "names-of-other-model": "name another file with --names",
     "no-columns": "name some with --columns, or say with --header or --separator how the table is written",
     "no-message": "`goldfc summarize` makes one from a table",
@@ -186,6 +187,11 @@ def is_message(head: bytes) -> bool:
     return b"goldfc" in head and (head[8:9] == b"{" or head.startswith(b"goldfc sealed"))
 
 
+def is_page(head: bytes) -> bool:
+    """Whether a file looks like a page."""
+    return head.lstrip().lower().startswith(b"<!doctype html")
+
+
 def working(what: str) -> AbstractContextManager[object]:
     """Something that moves on a terminal; nothing to see in a pipe."""
     return console.status(what) if console.is_terminal else nullcontext()
@@ -235,7 +241,8 @@ def asked_passphrase(*, again: bool = False) -> str | None:
 
 def show_lines(lines: Sequence[tuple[str, str]], title: str | None = None) -> None:
     """Names and values."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    heading = None if title is None else escape(printable(title))
+    table = Table(title=heading, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in lines:

@@ -44,13 +44,33 @@ def find_consensus(
     micro: MicroClusters, n_clusters: int, rng: np.random.Generator, *, own: bool = False, starts: int = STARTS
 ) -> Consensus:
     """Fuse standardised micro-clusters into `n_clusters`, no more than are distinct (fewer if some end with none)."""
+    levels = draw_levels(micro, n_clusters, rng, own=own, starts=starts)
+    labels, certainty = fuse_partitions(memberships_in(levels), micro.mass, n_clusters, rng)
+    return Consensus(labels, certainty, best_of_each(levels))
+
+
+def consent_to(
+    micro: MicroClusters, labels: IntArray, rng: np.random.Generator, *, own: bool = False, starts: int = STARTS
+) -> Consensus:
+    """How far such mixtures agree with clusters that are known."""
+    levels = draw_levels(micro, int(labels.max()) + 1, rng, own=own, starts=starts)
+    certainty = co_membership(stack(memberships_in(levels)), micro.mass, labels)
+    return Consensus(labels, certainty, best_of_each(levels))
+
+
+def draw_levels(
+    micro: MicroClusters, n_clusters: int, rng: np.random.Generator, *, own: bool, starts: int
+) -> list[list[Mixture]]:
+    """Mixtures of several granularities, from fine to coarse."""
     counts = sorted({min(factor * n_clusters, micro.distinct) for factor in GRANULARITIES}, reverse=True)
     # Nobody knows how far correlations can be trusted: from hardly to nearly fully.
     trusts = (np.arange(starts) + 0.5) / starts
-    levels = [[draw_mixture(micro, count, own, float(trust), rng) for trust in trusts] for count in counts]
-    memberships = [mixture.memberships for level in levels for mixture in level]
-    labels, certainty = fuse_partitions(memberships, micro.mass, n_clusters, rng)
-    return Consensus(labels, certainty, best_of_each(levels))
+    return [[draw_mixture(micro, count, own, float(trust), rng) for trust in trusts] for count in counts]
+
+
+def memberships_in(levels: Sequence[Sequence[Mixture]]) -> list[FloatArray]:
+    """Of all mixtures."""
+    return [mixture.memberships for level in levels for mixture in level]
 
 
 def draw_mixture(micro: MicroClusters, n_clusters: int, own: bool, trust: float, rng: np.random.Generator) -> Mixture:

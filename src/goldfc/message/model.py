@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import FailFast, Field
 
+from goldfc._looks import Explored
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
 from goldfc.learning.judge import KINDS, Kind
@@ -20,7 +21,7 @@ from goldfc.message.columns import MOST_FEATURES, UNNAMED, Name, Number, Terms, 
 from goldfc.message.descent import LARGEST_ID, MOST_ANCESTORS, MOST_CHANGES, Change, Descent, changes_in
 from goldfc.message.message import Message
 from goldfc.message.schema import Array, Content, Fact, array, fact, facts, group
-from goldfc.message.summary import Count, is_covariance
+from goldfc.message.summary import Count, Summary, is_covariance
 
 LARGEST_TOTAL = 1e15
 MOST_SITES = 10_000
@@ -68,8 +69,8 @@ class Prototypes:
     mass: FloatArray  # (prototypes,)
 
 
-@dataclass(frozen=True)
-class Model(Content):
+@dataclass(frozen=True, repr=False)
+class Model(Explored, Content):
     """All that comes back: the global clusters, and which of them each micro-cluster belongs to.
 
     A cluster is told by its mean (of categories: shares) and the covariance of its numbers; of the kind "linked" by
@@ -107,7 +108,9 @@ class Model(Content):
         labels=Array((1,), "prototype_labels", whole=True),
         mass=Array((1,), "prototype_mass"),
     )
-    #: where nobody said how many clusters there are
+    #: how many clusters were asked for, if somebody did
+    asked: Count | None = fact(Count, default=None)
+    #: the evidence for every number of clusters, if that was weighed
     proposal: Proposal | None = group(
         Proposal,
         default=None,
@@ -131,6 +134,7 @@ class Model(Content):
         ids=Array((1,), whole=True),
         next_id=Fact(Annotated[int, Field(ge=1, le=LARGEST_ID)]),
         generation=Fact(Annotated[int, Field(ge=1, le=10**9)]),
+        found=Fact(PositiveFloat),
         ancestors=Fact(several(Digest, most=MOST_ANCESTORS), read=tuple, write=list),
         joined=Fact(several(Name), read=tuple, write=list),
         left=Fact(several(Name), read=tuple, write=list),
@@ -141,6 +145,14 @@ class Model(Content):
 
     KIND = "model"
 
+    def __repr__(self) -> str:
+        """What it is, and no arrays."""
+        clusters, micro, sites = len(self.centroids), len(self.micro_labels), len(self.sites)
+        return f"<Model {self.fingerprint}: {clusters} clusters from {micro} micro-clusters of {sites} sites>"
+
+    def _told(self) -> "tuple[Model, tuple[Summary, ...]]":
+        return self, ()
+
     @property
     def ids(self) -> IntArray:
         """What the clusters are called, ascending; in a first model 0, 1, ..."""
@@ -150,6 +162,11 @@ class Model(Content):
     def next_id(self) -> int:
         """The first id that no cluster ever had."""
         return len(self.centroids) if self.descent is None else self.descent.next_id
+
+    @property
+    def found(self) -> float:
+        """How many rows there were when its clusters were last found anew."""
+        return float(self.mass.sum()) if self.descent is None else self.descent.found
 
     @property
     def after(self) -> str | None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from goldfc._looks import Shown
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import Layout, diagonal_of, form_of_shape
@@ -24,8 +25,8 @@ ROUNDING_OF_SHAPE = 1e-9
 FEWER_DIGITS = 1e-290
 
 
-@dataclass(frozen=True)
-class Summary(Content):
+@dataclass(frozen=True, repr=False)
+class Summary(Shown, Content):
     """All that leaves a site: its micro-clusters, by their centroids, and, unless withheld, their mass and shape."""
 
     site: str = fact(Name)  #: who sends it
@@ -45,6 +46,11 @@ class Summary(Content):
     sites: int = fact(Count, default=1)
 
     KIND = "summary"
+
+    def __repr__(self) -> str:
+        """What it is, and no arrays."""
+        micro, features = self.centroids.shape
+        return f"<Summary of site {self.site!r}: {micro} micro-clusters of {features} features>"
 
     def __post_init__(self) -> None:
         """Refuse what no server could use."""

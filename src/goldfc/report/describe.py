@@ -1,6 +1,6 @@
 """What a message contains, in plain words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -57,12 +57,13 @@ def describe_terms(terms: Terms) -> Iterator[Line]:
     """What it is about."""
     yield "federation", f"{terms.federation or 'not named'}, round {terms.round}"
     if terms.columns:
-        words = [f"{column.name} ({column.unit or column.kind})" for column in terms.columns]
-        yield (
-            "columns",
-            ", ".join(words[:MOST_LISTED])
-            + (f" and {len(words) - MOST_LISTED} more" if len(words) > MOST_LISTED else ""),
-        )
+        yield "columns", listed([f"{column.name} ({column.unit or column.kind})" for column in terms.columns])
+
+
+def listed(words: Sequence[str]) -> str:
+    """Some words; of many the first ones, and how many more there are."""
+    more = f" and {len(words) - MOST_LISTED} more" if len(words) > MOST_LISTED else ""
+    return ", ".join(words[:MOST_LISTED]) + more
 
 
 def shown_of_clusters(model: Model) -> str:
@@ -89,11 +90,10 @@ def describe_model(model: Model) -> Iterator[Line]:
         yield "made after", f"model {model.after[:12]}"
         yield from (("what changed", sentence) for sentence in change_sentences(model)[:MOST_LISTED])
     yield "certainty", f"of labels at most about {model.agreement:.2f}: so far what was tried agrees, of 1"
-    parts = [f"{site} ({count})" for site, count in zip(model.sites, model.micro_counts, strict=True)]
-    yield (
-        "sites",
-        ", ".join(parts[:MOST_LISTED]) + (f" and {len(parts) - MOST_LISTED} more" if len(parts) > MOST_LISTED else ""),
-    )
+    parts = zip(model.sites, model.micro_counts, strict=True)
+    yield "sites", listed([f"{site} ({count})" for site, count in parts])
+    if model.asked is not None:
+        yield "asked for", f"{model.asked} clusters"
     if model.proposal is not None:
         for candidate in model.proposal.candidates:
             yield f"{candidate.n_clusters} clusters", candidate.reason

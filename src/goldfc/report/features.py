@@ -8,6 +8,7 @@ import numpy as np
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.micro_clusters import diagonal_of
 from goldfc.learning.moments import scale_of
+from goldfc.message.columns import Terms
 from goldfc.message.model import Model
 
 
@@ -26,10 +27,20 @@ class Feature:
         """A value as one would say it: no more digits than the spread makes worth reading."""
         if self.is_share:
             return f"{round(100.0 * value) + 0:d} %"
-        decimals = max(0, 1 - math.floor(math.log10(self.deviation)))
-        plain = decimals <= 6 and abs(value) < 1e9
-        text = f"{round(value, decimals) + 0.0:,.{decimals}f}" if plain else f"{value:.4g}"
+        text = f"{self.rounded(value):,.{self.decimals}f}" if self._is_plain(value) else f"{value:.4g}"
         return text.replace("-", "\N{MINUS SIGN}")
+
+    @property
+    def decimals(self) -> int:
+        """How many are worth reading."""
+        return max(0, 1 - math.floor(math.log10(self.deviation)))
+
+    def rounded(self, value: float) -> float:
+        """The number that its text says; 0 has no sign."""
+        return round(value, self.decimals) + 0.0 if self._is_plain(value) else float(f"{value:.4g}")
+
+    def _is_plain(self, value: float) -> bool:
+        return self.decimals <= 6 and abs(value) < 1e9
 
     def with_unit(self, value: float) -> str:
         """The same with its unit."""
@@ -38,10 +49,14 @@ class Feature:
 
 def features_of(model: Model, weight: IntArray) -> list[Feature]:
     """All features with their names and what they are like in all rows."""
-    mean, deviation = overall(model, weight)
+    return features_in(model.terms, *overall(model, weight))
+
+
+def features_in(terms: Terms, mean: FloatArray, deviation: FloatArray) -> list[Feature]:
+    """The features of some columns, which need not have names."""
     names = [
         (column.name, name, column.unit, column.kind != "number")
-        for column in model.terms.columns
+        for column in terms.columns
         for name in column.feature_names
     ] or [(f"column {number}",) * 2 + ("", False) for number in range(1, len(mean) + 1)]
     return [

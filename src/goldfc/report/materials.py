@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = "goldfc"
 # What people install for their own use; the other extras are for who works on goldfc.
-EXTRAS = frozenset({"excel", "flower", "paper", "ray"})
+EXTRAS = frozenset({"excel", "flower", "paper", "plot", "ray"})
 REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:\[([^]]*)\])?")
 FOR_AN_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)""")
 NOT_TOLD = "not told"

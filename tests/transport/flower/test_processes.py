@@ -121,7 +121,8 @@ def test_a_round_with_honest_and_other_nodes_is_that_of_the_honest_by_file(
     (done, out), here = finished, federation.here
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Joined: 11 of 11." in done.stdout
-    assert f"made with 8 sites: {', '.join(HONEST)}." in done.stdout
+    assert f"Took part: {', '.join(HONEST)}." in done.stdout
+    assert (out / "report.html").is_file()
     status = Status.read(out / "status.json")
     assert status.labelled == HONEST
     assert status.silent == ()
