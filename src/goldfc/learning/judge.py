@@ -158,7 +158,7 @@ class Court:
     def go_on(self, past: Past, n_clusters: int | None) -> Verdict | None:
         """The clusters of the past as they are today; None where clusters must be found anew."""
         kind: Kind = "linked" if past.by_gaps else "own" if past.own else "shared"
-        if kind not in self.kinds or (past.labels == past.labels[0]).all():
+        if kind not in self.kinds or self.micro.distinct == 1 or (past.labels == past.labels[0]).all():
             return None
         return self.gaps_go_on(past, n_clusters) if past.by_gaps else self.mixture_goes_on(past, kind, n_clusters)
 
