@@ -1,4 +1,4 @@
-"""What is told and kept at the ends of what there may be: no free place, no moments, values beyond the ends."""
+"""What is told and kept at the ends of what there may be: no moments, many numbers, values beyond the ends."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 
 from goldfc import summarize
 from goldfc.errors import BadSettings
-from goldfc.message.columns import Column, Terms
+from goldfc.message.columns import Terms
 from goldfc.message.task import Task
 from goldfc.site import membership
 from goldfc.site.audit import FirstRows
@@ -18,7 +18,7 @@ from goldfc.site.digests import Key, PartDigests, digest_of_cells, open_kept
 from goldfc.site.ledger import Ledger
 from goldfc.site.membership import Guess, logistic_regression
 from goldfc.site.policy import Policy, read_policy
-from goldfc.site.privacy import Precision, Steps, coarse_shape, off_the_rows
+from goldfc.site.privacy import Precision, Steps, coarse_shape
 from goldfc.site.rows import Rows, checked
 from goldfc.site.send import draft_summary, send
 from goldfc.site.summarize import as_large, tell
@@ -26,8 +26,6 @@ from goldfc.site.table.readers import read_all
 from goldfc.site.table.table import as_table
 from sentences import refused
 from sites import agreement, rows_of, write_policy
-
-AGES = Terms(columns=(Column(name="age", range=(0.0, 0.25)),))
 
 
 def sent(data: Path) -> bytes:
@@ -40,12 +38,6 @@ def sent(data: Path) -> bytes:
         patch.setattr("goldfc.site.summarize.membership_of", lambda *_: Guess(0.5, 0.0))
         draft = draft_summary(as_table(read_all(data), what.columns), "east", what, data)
     return send(draft, what, data, None, key=None, accept_risk=True)
-
-
-def test_where_no_place_beside_a_row_is_possible_a_mean_stays() -> None:
-    rows = np.zeros((5, 1))
-    moved = off_the_rows(np.zeros((1, 1)), np.ones(1, dtype=bool), Rows.of(rows), np.full((1, 1), 8.0), AGES)
-    np.testing.assert_array_equal(moved, np.zeros((1, 1)))
 
 
 def test_of_many_numbers_variances_alone_are_told_in_steps_of_their_own() -> None:
