@@ -42,7 +42,7 @@ demo: $(PRODUCT)
 	$(BIN)/goldfc demo
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses=3
+	$(BIN)/python -m pytest --numprocesses=4
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest --numprocesses=3 $(FAST) $(ALSO)
@@ -63,16 +63,16 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tools/equations.py --check
-	$(BIN)/python tools/dossier.py --check
-	$(BIN)/python tools/results.py --check
+	$(BIN)/python -m tools.equations --check
+	$(BIN)/python -m tools.dossier --check
+	$(BIN)/python -m tools.results --check
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python tools/equations.py
-	$(BIN)/python tools/dossier.py
-	$(BIN)/python tools/results.py
+	$(BIN)/python -m tools.equations
+	$(BIN)/python -m tools.dossier
+	$(BIN)/python -m tools.results
 
 # The data of the experiments, if they lie beside the checkout; empty is as good as not set.
 bench bench-speed: export GOLDFC_DATA ?= $(wildcard $(CURDIR)/../shared/data)

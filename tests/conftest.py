@@ -19,6 +19,10 @@ from xdist.scheduler import LoadScopeScheduling
 from attacks import ANEW, remembering
 from goldfc.site.membership import Guess
 
+# What is compiled is kept, or every worker and every process would compile all modules once more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # They start many processes each: those of one line run one after the other, on one of the workers. The first ones
 # mostly wait, for a deadline that somebody silent does not keep; the others mostly compute.
 LIVE = (
@@ -40,10 +44,12 @@ TOGETHER = (
 LONG = (
     *LIVE[0],
     *LIVE[1],
+    # Compile what others need as well.
+    "bench/test_paper.py::test_gold_agrees_with_the_paper_on_its_own_splits",
+    "bench/methods/test_contract.py::test_law[OSFSC-SSC-one_label_per_row",
     "cli/test_kill.py",
     "tests/test_docs.py",
     "cli/test_cli.py",
-    "bench/test_paper.py",
     *TOGETHER[1:],
     "bench/test_trust.py",
 )

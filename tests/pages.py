@@ -1,6 +1,8 @@
 """Looking at pages as a reader and as a browser do."""
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
 
@@ -44,3 +46,14 @@ def text_of(page: str) -> str:
 def addresses_in(page: str) -> list[str]:
     """Whatever might be fetched from elsewhere; pictures that are in the page itself are not."""
     return re.findall(r"https?:|//[a-z]|url\(|@import", re.sub(r"base64,[^\"]*", "", page))
+
+
+def policy_of(page: str) -> str:
+    """What a page lets a browser use, its own style and script by their names; no tag may have a style or a handler."""
+    assert re.search(r"<[^>]* (style|on\w+)=", page) is None
+    found = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
+    policy = "" if found is None else unescape(found[1])
+    for tag in ("style", "script"):
+        for own in re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL):
+            policy = policy.replace(f"'sha256-{b64encode(sha256(own.encode()).digest()).decode()}'", f"our {tag}")
+    return policy

@@ -164,6 +164,8 @@ SENTENCES = {
     "model-moments-form": "the pooled moments must have its features",
     "model-nameless": "it names no columns, so no table can be labelled with it",
     "model-negative": "variances and reaches must not be negative",
+    "model-not-after": "Model .+ does not come after the one by which rows were labelled last: it is older, or of "
+    "another lineage; ask for the latest one",
     "model-not-finite": "centroids, covariance and reach must be finite",
     "model-of-other-summary": "model was made from another summary of site .+",
     "model-of-other-terms": ".+ does not fit .+: .+; ask for the one that does",
@@ -173,6 +175,7 @@ SENTENCES = {
     "model-shares": "shares must lie between 0 and 1",
     "model-sites": "every site must be named once",
     "model-unsigned": "it is not in an envelope, but .+ has keys: it is not signed",
+    "models-unreadable": ".+ cannot be read; move it away",
     "moments-form": "The summary of site .+ must hold one mean and one M2 for every feature",
     "moments-impossible": "The summary of site .+ tells moments that its micro-clusters cannot have",
     "moments-missing": ".+ must tell its moments, as agreed",

@@ -17,6 +17,8 @@ from goldfc.site.gold import Blocks, learn
 from goldfc_bench.run import Job, Rows, run_jobs
 
 JOBS = [1, 2, 5]
+# Every process loads everything first.
+BACKENDS_AND_JOBS = [*(("threading", n_jobs) for n_jobs in JOBS), *(("loky", n_jobs) for n_jobs in (1, 2, 3))]
 both_estimators = pytest.mark.parametrize("estimator", [GOLD(4, random_state=0), OneShotClustering(random_state=0)])
 
 
@@ -57,8 +59,7 @@ def test_blocks_learned_side_by_side_are_those_learned_one_by_one(n_jobs: int) -
 
 
 @both_estimators
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-@pytest.mark.parametrize("n_jobs", JOBS)
+@pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS_AND_JOBS)
 def test_labels_do_not_hang_on_jobs_or_backend(estimator: GOLD | OneShotClustering, backend: str, n_jobs: int) -> None:
     rows = mixture(600)
     expected = clone(estimator).fit(rows, groups=np.arange(600) % 4)

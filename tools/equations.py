@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent
+from tools.derived import ROOT, keep
+
 PAGE = ROOT / "docs" / "equations.md"
 LAST_EQUATION = 29
 CLAIM = re.compile(r"Eqs?\. ((?:\(\d+\)(?:, |-)?)+)\. *(.*)")
@@ -73,16 +74,5 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    """Write the page, or say that it is out of date."""
-    if "--check" not in sys.argv:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    print("docs/equations.md is out of date; run `make format`.", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(keep(PAGE, page()))

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from goldfc import Model, fuse, label, summarize
+from goldfc._types import FloatArray
+from goldfc.randomness import generator
 from goldfc_bench.cli import main
 from goldfc_bench.rounds import growth, run, scenes
 from goldfc_bench.rounds.growth import Growth
 from goldfc_bench.rounds.page import targets_of
 from goldfc_bench.rounds.run import Row, all_work
 from goldfc_bench.rounds.scenes import LEAST_SHARE, PLANTED, ROUNDS, drifting
-from goldfc_bench.rounds.ways import WAYS, Stream, hungarian, nearest_within
+from goldfc_bench.rounds.ways import FUSION, WAYS, Stream, by_rows, hungarian, nearest_within, with_ids
 from goldfc_bench.rows import RowFile
 from needs import needs_splits
 
@@ -54,6 +57,19 @@ def test_centroids_are_matched_if_they_are_near_and_each_once() -> None:
     assert nearest_within(OLD, new) == {0: 0, 3: 1}
     assert hungarian(OLD, new)[3] == 1
     assert len(hungarian(OLD, new)) == len(OLD)
+
+
+def test_the_best_matching_of_rows_keeps_all_ids_of_a_partition_that_is_the_same() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2)) + np.repeat([[0.0], [20.0], [40.0]], 100, axis=0)
+    last, fresh = model_of(rows), model_of(rows[::-1])
+    for _ in range(2):
+        matched, (before, now) = by_rows(last, fresh, rows), (label(rows, model)[0] for model in (last, fresh))
+        assert [last.ids[matched[int(np.flatnonzero(fresh.ids == one)[0])]] for one in now] == before.tolist()
+        last = with_ids(last, fresh, {0: 2, 1: 0, 2: 1})
+
+
+def model_of(rows: FloatArray) -> Model:
+    return fuse([summarize(rows, "north", FUSION.task)[0]], 3, FUSION, generator(0, "server"))
 
 
 def test_targets_are_counted_over_all_scenes() -> None:

@@ -31,6 +31,12 @@ def test_help_does_not_wait_for_numerics() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0  # noqa: S603 (our own script)
 
 
+def test_what_takes_long_to_load_waits_until_it_is_needed() -> None:
+    long = {"scipy.linalg", "scipy.sparse", "scipy.special", "sklearn"}
+    script = f"import sys, goldfc.server.influence, goldfc.site.send; sys.exit(bool({long} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0  # noqa: S603 (our own script)
+
+
 def test_the_demo_ends_in_a_table_and_a_report_and_needs_neither_the_benchmark_nor_matplotlib(tmp_path: Path) -> None:
     script = f"""
 import sys

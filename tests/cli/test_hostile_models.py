@@ -27,7 +27,9 @@ from goldfc.message.wire import decode, encode
 from goldfc.report.describe import describe
 from goldfc.report.listing import csv_of
 from goldfc.report.model_page import write_model_report
+from goldfc.report.site_page import write_site_report
 from goldfc.site.labels import Labels, label_rows, lines_text
+from report.own import own_rows
 
 ANY = np.array(
     [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, 5e-324, 1e-300, -1e-200, 1e-160, 1e-100, 1e15, 1e50, 1e99, 1e100, -1e100]
@@ -149,7 +151,9 @@ def test_every_well_formed_model_has_a_page_and_labels_or_is_refused(batch: int,
         ids = tuple(map(str, range(len(rows))))
         lines_text(Labels(ids, cluster, certainty, far, ("",) * len(rows)), one.fingerprint)
         write_model_report(one, tmp_path / "page.html")
-        assert not re.search(r"\b(nan|inf)\b", (tmp_path / "page.html").read_text(encoding="utf-8"))
+        write_site_report(*own_rows(one, rows), tmp_path / "own.html")
+        for page in ("page.html", "own.html"):
+            assert not re.search(r"\b(nan|inf)\b", (tmp_path / page).read_text(encoding="utf-8"))
         assert list(describe(one.to_message()))
         assert not re.search(rb"\b(nan|inf)\b", csv_of(one._result()))
     assert taken > MODELS_EACH / 2

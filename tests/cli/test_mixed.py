@@ -79,7 +79,8 @@ def test_mixed_tables_go_from_files_to_labels(
     assert len(model.centroids) == 3
     assert f"What they are like: {model.why}." in said
     assert model.kind in {"shared", "own"}  # categories have no gaps
-    assert (model.proposal is None) == bool(options)
+    assert model.proposal is not None
+    assert model.asked == (3 if options else None)
     columns, found, known = read_agreement(tmp_path / "federation.toml").columns, [], []
     for name in SITES:
         run("label", f"{name}/data.csv", "--model", "global.model", "-o", f"{name}/labels.csv")

@@ -15,7 +15,7 @@ from goldfc.demo.run import UNSURE, Demo, means_by_cluster, run_demo
 from goldfc.learning.judge import KINDS
 from goldfc.learning.proposal import Candidate, Proposal
 from goldfc.report.drawings import COLOURS, draw_curve
-from pages import addresses_in, tags_of, text_of
+from pages import addresses_in, policy_of, tags_of, text_of
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,7 @@ def test_a_site_with_one_class_has_no_score(demo: Demo) -> None:
 def test_the_page_loads_nothing_from_outside(page: str) -> None:
     assert addresses_in(page) == []
     assert "<script" not in page
+    assert policy_of(page) == "default-src 'none'; style-src our style; base-uri 'none'; img-src data:"
 
 
 def test_the_page_is_well_formed(page: str) -> None:
@@ -82,7 +83,7 @@ def test_the_page_is_well_formed(page: str) -> None:
 
 def test_the_page_shows_every_micro_cluster_level_and_global_cluster(demo: Demo, page: str) -> None:
     assert len(re.findall('class="micro[ "]', page)) == len(demo.model.micro_labels)
-    assert page.count('class="card"') == len(demo.model.centroids)
+    assert page.count('<section class="card ') == len(demo.model.centroids)
     assert page.count('class="node"') == sum(demo.model.levels.n_clusters) + len(demo.model.centroids)
 
 
@@ -98,7 +99,7 @@ def test_the_page_shows_the_evidence_and_every_candidate_with_its_reason(demo: D
 
 
 def test_what_is_unsure_looks_so(demo: Demo, page: str) -> None:
-    assert page.count('class="micro unsure"') == (demo.model.micro_certainty < UNSURE).sum() > 0
+    assert len(re.findall('class="micro e[0-9]+ unsure"', page)) == (demo.model.micro_certainty < UNSURE).sum() > 0
 
 
 def test_the_page_says_which_kind_of_clusters_is_believed_and_why(demo: Demo, page: str, text: str) -> None:

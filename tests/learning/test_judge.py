@@ -1,6 +1,7 @@
 """The judge: linked where clusters are not convex, otherwise a covariance for each or for all; and it says why."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.judge import GAP, KINDS, LEAD, MORE, Court, Kind, Usual, Verdict, is_clear, judge
+from goldfc.learning.judge import GO_ON, KINDS, Kind, Verdict, is_clear, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.micro_clusters import MicroClusters, scatter_of, standardized
+from goldfc.learning.mixture import clusters_of, one_hot
+from goldfc.learning.staying import Past
 from strategies import blobs, micro_clusters, mixed, seeds
 
 Rows = tuple[FloatArray, IntArray]
@@ -160,6 +163,38 @@ def test_whatever_is_sent_there_is_a_verdict_with_a_sentence(
     assert (verdict.proposal is None) == (n_clusters is not None)
 
 
+@settings(max_examples=15, deadline=None)
+@given(sent=micro_clusters(), seed=seeds, with_categories=st.booleans(), n_clusters=st.sampled_from([1, 2, 4, 50]))
+def test_to_explain_a_number_that_is_given_changes_no_label_and_marks_it(
+    sent: MicroClusters, seed: int, with_categories: bool, n_clusters: int
+) -> None:
+    micro = standardized(mixed(sent, seed) if with_categories else sent)[0]
+    verdict, explained = (
+        judge(micro, n_clusters, np.random.default_rng(seed), starts=2, explain=explain) for explain in (False, True)
+    )
+    np.testing.assert_array_equal(explained.labels, verdict.labels)
+    found, proposal = int(verdict.labels.max()) + 1, explained.proposal
+    assert proposal is not None
+    assert found in proposal.n_clusters
+    assert found in [candidate.n_clusters for candidate in proposal.candidates]
+    assert list(proposal.n_clusters) == sorted(set(proposal.n_clusters))
+
+
+@pytest.mark.parametrize(("rows", "n_clusters"), [(moons(0), 3), (stretched_alike(0), 6)])
+def test_the_evidence_beside_a_given_number_is_that_of_the_kind_that_is_believed(rows: Rows, n_clusters: int) -> None:
+    X = rows[0] / rows[0].std(axis=0)
+    own, centroids = k_means(X, 120, np.random.default_rng(0))
+    micro = standardized(MicroClusters(centroids, np.bincount(own).astype(float), scatter_of(X, centroids, own)))[0]
+    verdict = judge(micro, n_clusters, np.random.default_rng(0), explain=True)
+    proposed = judge(micro, None, np.random.default_rng(0)).proposal
+    assert verdict.proposal is not None
+    assert proposed is not None
+    assert verdict.proposal.of_gaps == verdict.by_gaps
+    assert verdict.proposal.n_clusters == proposed.n_clusters
+    assert verdict.proposal.evidence == proposed.evidence
+    assert verdict.proposal.best == proposed.best
+
+
 # --- units and degenerate features ---
 
 
@@ -215,29 +250,70 @@ def test_a_column_in_which_nothing_varies_changes_no_label(case: str) -> None:
     np.testing.assert_array_equal(one.labels, other.labels)
 
 
+# --- after a model
+
+
+def found_before(micro: MicroClusters, n_clusters: int, *, by_gaps: bool = False) -> Past:
+    """What would have been found before."""
+    kinds: tuple[Kind, ...] = ("linked",) if by_gaps else ("shared",)
+    labels = judge(micro, n_clusters, np.random.default_rng(0), kinds=kinds, starts=2).labels
+    clusters = clusters_of(micro, one_hot(labels))
+    return Past(labels, clusters.means, clusters.mass, own=False, by_gaps=by_gaps)
+
+
+FAR_BLOBS = standardized(MicroClusters(blobs(4, 200, 2, seed=0)[0], np.ones(200)))[0]
+FAR_RINGS = standardized(MicroClusters(rings(0)[0][:400], np.ones(400)))[0]
+
+
+@pytest.mark.parametrize("by_gaps", [False, True])
+def test_clusters_that_were_there_go_on_where_nothing_speaks_against_them(by_gaps: bool) -> None:
+    micro = FAR_RINGS if by_gaps else FAR_BLOBS
+    past = found_before(micro, 2 if by_gaps else 4, by_gaps=by_gaps)
+    verdict = judge(micro, None, np.random.default_rng(1), starts=2, past=past)
+    np.testing.assert_array_equal(verdict.labels, past.labels)
+    assert verdict.why == GO_ON
+    assert verdict.proposal is not None
+    assert verdict.proposal.of_gaps == by_gaps
+    assert verdict.proposal.best == len(past.mass)
+
+
 @pytest.mark.parametrize(
-    ("usual", "found"),
-    [(None, 3), (4, 4), (5, 3)],
-    ids=["none: the best", "nearly as high: the usual", "much lower: the best"],
+    ("n_clusters", "kinds", "halves"),
+    [(3, KINDS, False), (None, ("own",), False), (None, KINDS, True)],
+    ids=["another number is asked for", "they are of a kind that is not", "their gaps are gone"],
 )
-def test_the_usual_number_stays_where_it_is_nearly_the_best(usual: int | None, found: int) -> None:
-    court = court_with(None if usual is None else Usual("own", usual, by_gaps=False))
-    assert court.number_in({1: 0.0, 3: 1.0, 4: 0.99, 5: 0.5}, 0.02, linked=False) == found
+def test_clusters_are_found_anew_as_if_there_were_none_before_where_those_cannot_go_on(
+    n_clusters: int | None, kinds: tuple[Kind, ...], halves: bool
+) -> None:
+    micro = FAR_RINGS if halves else FAR_BLOBS
+    past = found_before(micro, 2 if halves else 4, by_gaps=halves)
+    if halves:
+        past = replace(past, labels=(micro.centroids[:, 0] > 0.0).astype(np.int64))
+    anew, after = (
+        judge(micro, n_clusters, np.random.default_rng(1), kinds=kinds, starts=2, past=one) for one in (None, past)
+    )
+    np.testing.assert_array_equal(anew.labels, after.labels)
+    np.testing.assert_array_equal(anew.certainty, after.certainty)
 
 
-def test_a_usual_number_of_another_kind_is_no_usual_number() -> None:
-    court = court_with(Usual("linked", 4, by_gaps=True))
-    assert court.number_in({1: 0.0, 3: 1.0, 4: 0.99}, 0.02, linked=False) == 3
-
-
-def test_gaps_must_be_clearer_where_they_are_unusual_and_less_so_where_they_are_usual() -> None:
-    asked = (GAP, LEAD)
-    assert court_with(None).are_clear(GAP, GAP - LEAD, *asked)
-    assert not court_with(Usual("own", 2, by_gaps=False)).are_clear(GAP, GAP - LEAD, *asked)
-    assert court_with(Usual("linked", 2, by_gaps=True)).are_clear(GAP - MORE, GAP - LEAD, *asked)
-
-
-def court_with(usual: Usual | None) -> Court:
-    """A court that has heard of clusters before."""
-    micro = MicroClusters(np.zeros((2, 2)), np.ones(2))
-    return Court(micro, np.random.default_rng(0), KINDS, 1, usual)
+@settings(max_examples=25, deadline=None)
+@given(
+    sent=micro_clusters(),
+    seed=seeds,
+    own=st.booleans(),
+    by_gaps=st.booleans(),
+    n_clusters=st.sampled_from([None, 2]),
+    explain=st.booleans(),
+)
+def test_whatever_there_was_before_there_is_a_verdict(
+    sent: MicroClusters, seed: int, own: bool, by_gaps: bool, n_clusters: int | None, explain: bool
+) -> None:
+    micro, rng = standardized(sent)[0], np.random.default_rng(seed)
+    labels, width = rng.integers(5, size=len(micro.mass)), micro.centroids.shape[1]
+    past = Past(labels, rng.normal(size=(5, width)), rng.uniform(1.0, 9.0, 5), own=own, by_gaps=by_gaps)
+    verdict = judge(micro, n_clusters, rng, starts=2, past=past, explain=explain)
+    found = int(verdict.labels.max()) + 1
+    assert sorted(set(verdict.labels)) == list(range(found))
+    assert ((verdict.certainty >= 0.0) & (verdict.certainty <= 1.0)).all()
+    assert (verdict.proposal is not None) == (explain or n_clusters is None)
+    assert verdict.proposal is None or verdict.proposal.best in verdict.proposal.n_clusters

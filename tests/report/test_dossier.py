@@ -14,7 +14,7 @@ from goldfc.message.envelope import PrivateKey
 from goldfc.report.dossier import as_markdown, as_page, sections_of
 from goldfc.report.evidence import ATTACKS, CLAIMS, MEASURED
 from goldfc.report.materials import Component, bill_of_materials, installed, licence_in
-from pages import addresses_in, tags_of, text_of
+from pages import addresses_in, policy_of, tags_of, text_of
 from sentences import has_sentence
 
 ROOT = Path(__file__).parent.parent.parent
@@ -59,6 +59,7 @@ def test_the_page_stands_by_itself() -> None:
     page = as_page(sealed(), installed())
     assert addresses_in(page) == []
     assert "script" not in tags_of(page)
+    assert policy_of(page) == "default-src 'none'; style-src our style; base-uri 'none'"
 
 
 def test_names_from_a_file_are_text_and_nothing_else() -> None:

@@ -2,10 +2,8 @@
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +26,7 @@ from goldfc.report.profiles import MOST_TRAITS, Profiles, alike_in, most_special
 from goldfc.server.gold import Gold
 from goldfc.server.influence import LeftOut
 from goldfc.site.gold import GoldSite
-from pages import addresses_in, tags_of, text_of
+from pages import addresses_in, policy_of, tags_of, text_of
 from sentences import refused
 
 WAY = OneShot(Task(level=with_fewest(5), rows_each=8), starts=3)
@@ -68,7 +66,7 @@ def summaries() -> list[Summary]:
 def model(summaries: list[Summary]) -> Model:
     """Told three clusters, with what would have been proposed."""
     proposal = Proposal((1, 2, 3, 4), (0.0, 1.0, 3.0, 2.5), (Candidate(3, "the best"), Candidate(4, "not much worse")))
-    return replace(fuse(summaries, 3, WAY, generator(0)), proposal=proposal)
+    return replace(fuse(summaries, 3, WAY, generator(0)), proposal=proposal, asked=None)
 
 
 @pytest.fixture
@@ -106,13 +104,8 @@ def test_the_page_stands_by_itself(model: Model, summaries: list[Summary], path:
 
 
 def test_the_page_runs_its_own_style_and_script_and_nothing_else(model: Model, path: Path) -> None:
-    page = page_of(model, path)
-    assert "style=" not in page
-    inline = [re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL) for tag in ("style", "script")]
-    hashes = [b64encode(sha256(one[1].encode()).digest()).decode() for one in inline if one]
-    style, script = (f"&#39;sha256-{one}&#39;" for one in hashes)
-    rest = "base-uri &#39;none&#39;"
-    assert f"default-src &#39;none&#39;; style-src {style}; script-src {script}; {rest}" in page
+    policy = "default-src 'none'; style-src our style; script-src our script; base-uri 'none'"
+    assert policy_of(page_of(model, path)) == policy
 
 
 def test_data_on_the_page_begin_and_end_nothing() -> None:
@@ -222,6 +215,15 @@ def test_the_page_says_why_there_are_so_many(model: Model, path: Path) -> None:
     assert "Somebody said how many there should be; 3 clusters can be told apart." in asked
     only = Proposal((1,), (0.0,), (Candidate(1, "all micro-clusters are the same"),))
     assert "all micro-clusters are the same" in section(page_of(replace(model, proposal=only), path), "why")
+
+
+def test_a_number_that_is_given_is_marked_in_the_evidence_for_all(summaries: list[Summary], path: Path) -> None:
+    page = page_of(fuse(summaries, 4, replace(WAY, explain=True), generator(0)), path)
+    assert "So many were asked for. The evidence speaks for 3 (why)." in text_of(page)
+    why = section(page, "why")
+    assert "3the best balance of fit and simplicity 4asked for: taken here" in text_of("<body>" + why)
+    assert re.search(r'r="7" fill="#b7791f"[^>]*/>\s*<text [^>]*>4</text>', why)
+    assert "Nobody said" not in why
 
 
 def test_a_page_with_nothing_to_find_says_so_on_top(model: Model, path: Path) -> None:

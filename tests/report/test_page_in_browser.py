@@ -7,52 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from tools.page_speed import ARGUMENTS, MOST_BYTES, model_of, rows_like, summaries_of
 
-from goldfc import Model, OneShot, Summary, fuse
-from goldfc.learning.moments import Moments
-from goldfc.message.columns import Column, Terms
+from goldfc import Model
+from goldfc.message.columns import Column
 from goldfc.names import NAMES_FILE, Called, Names, read_names
-from goldfc.randomness import generator
 from goldfc.report.model_page import write_model_report
+from goldfc.report.site_page import write_site_report
 from goldfc.server.influence import LeftOut
 from needs import BROWSER, needs_browser
+from report.own import own_rows
 
 pytestmark = needs_browser
 
-ARGUMENTS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-MOST_BYTES_OF_PAGE, MOST_BYTES_OF_SCRIPT = 400_000, 60_000
+MOST_BYTES_OF_SCRIPT = 60_000
 EVIL = "<script>document.title='gone'</script><img src=x onerror=alert(1)>\"'`${7*7}&amp;=1+1"
 Open = Callable[..., Page]
-
-
-def summaries_of(columns: tuple[Column, ...], n_sites: int, n_micro: int, kinds: int) -> list[Summary]:
-    """Clusters far apart, of equal sizes; the last one is at the last site alone."""
-    rng = np.random.default_rng(0)
-    centres = 100.0 + 30.0 * rng.normal(size=(kinds, len(columns)))
-    found = []
-    for site in range(n_sites):
-        kind = np.arange(n_micro) % (kinds if site == n_sites - 1 else kinds - 1)
-        centroids = centres[kind] + 4.0 * rng.normal(size=(n_micro, len(columns)))
-        mass, shape = rng.integers(5, 60, n_micro), 90.0 * np.eye(len(columns))
-        mean = np.average(centroids, axis=0, weights=mass)
-        squares = mass @ (centroids - mean) ** 2 + mass.sum() * 90.0
-        moments = Moments(float(mass.sum()), mean, squares)
-        terms = Terms(federation="wards", round=2, columns=columns)
-        found.append(Summary(f"site-{site}", centroids, mass, shape, moments, terms=terms))
-    return found
-
-
-def model_of(summaries: list[Summary], n_clusters: int) -> Model:
-    return fuse(summaries, n_clusters, OneShot(kinds=("shared",), starts=2), generator(0))
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +37,9 @@ def model(folder: Path) -> Model:
     model = model_of(summaries, 4)
     left_out = [LeftOut(summary.site, 0.9, 4) for summary in summaries]
     write_model_report(model, folder / "large.html", summaries, left_out=left_out)
+    rows = rows_like(model, 2000)
+    rows[41, 7] += 5_000.0
+    write_site_report(*own_rows(model, rows), folder / "own.html")
     return model
 
 
@@ -80,6 +53,11 @@ def evil(folder: Path) -> Model:
     refused = {f"x{EVIL}": f"\x00\x1b[31m{EVIL}"}
     write_model_report(model, folder / "evil.html", summaries, names=names, expected=[EVIL], refused=refused)
     write_model_report(model, folder / "alone.html")
+    rows = rows_like(model, 300)
+    rows[[3, 5]] += 3_000.0
+    rows[[8, 9]] = np.nan
+    own = own_rows(model, rows, name=lambda number: f"{number}\x1b[31m{EVIL}", reason=f"\x00{EVIL}")
+    write_site_report(*own, folder / "own-evil.html", names, id_name=EVIL)
     return model
 
 
@@ -129,7 +107,7 @@ def opened(browser: Browser, folder: Path, model: Model, evil: Model, told: list
     assert told == []
 
 
-@pytest.mark.parametrize("name", ["large", "evil", "alone"])
+@pytest.mark.parametrize("name", ["large", "evil", "alone", "own", "own-evil"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_is_wider_than_the_window(opened: Open, name: str, width: int) -> None:
     assert opened(name, width).evaluate("document.documentElement.scrollWidth") <= width
@@ -137,7 +115,14 @@ def test_nothing_is_wider_than_the_window(opened: Open, name: str, width: int) -
 
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
-    [("large", 1280, "light"), ("evil", 400, "light"), ("evil", 1280, "dark"), ("alone", 400, "dark")],
+    [
+        ("large", 1280, "light"),
+        ("evil", 400, "light"),
+        ("evil", 1280, "dark"),
+        ("alone", 400, "dark"),
+        ("own-evil", 1280, "light"),
+        ("own-evil", 400, "dark"),
+    ],
 )
 def test_everybody_can_read_the_page(opened: Open, name: str, width: int, scheme: str) -> None:
     page = opened(name, width, scheme)
@@ -150,8 +135,9 @@ def test_everybody_can_read_the_page(opened: Open, name: str, width: int, scheme
     assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
 
 
-def test_a_script_that_is_not_the_pages_own_does_not_run(opened: Open, told: list[str]) -> None:
-    page = opened("evil")
+@pytest.mark.parametrize("name", ["evil", "own-evil"])
+def test_a_script_that_is_not_the_pages_own_does_not_run(opened: Open, told: list[str], name: str) -> None:
+    page = opened(name)
     page.evaluate("document.body.append(Object.assign(document.createElement('script'), {textContent: 'gone = 1'}))")
     assert page.evaluate("typeof gone") == "undefined"
     assert "Content Security Policy" in told.pop()
@@ -159,9 +145,10 @@ def test_a_script_that_is_not_the_pages_own_does_not_run(opened: Open, told: lis
 
 def test_a_large_page_and_its_script_are_small(folder: Path, model: Model) -> None:
     assert len(model.micro_labels) == 800
-    page = (folder / "large.html").read_bytes()
-    assert len(page) <= MOST_BYTES_OF_PAGE
-    assert len(page.rpartition(b"<script>")[2]) <= MOST_BYTES_OF_SCRIPT
+    for name in ("large", "own"):
+        page = (folder / f"{name}.html").read_bytes()
+        assert len(page) <= MOST_BYTES
+        assert len(page.rpartition(b"<script>")[2]) <= MOST_BYTES_OF_SCRIPT
 
 
 def test_two_clicks_answer_which_columns_set_a_cluster_apart_and_which_site_alone_has_it(
@@ -198,6 +185,28 @@ def test_two_clicks_answer_what_tells_0_from_2(opened: Open, model: Model) -> No
     expect(page.locator("#versus thead th").nth(2)).to_have_text("2")
     page.get_by_label("One cluster", exact=True).select_option("2")
     expect(page.locator("#versus tbody")).to_have_text("Choose two.")
+
+
+def test_one_click_answers_which_rows_of_ours_are_far(opened: Open) -> None:
+    page = opened("own")
+    page.get_by_role("link", name="Far rows").click()
+    table = page.get_by_role("region", name="Far rows")
+    expect(table).to_be_in_viewport()
+    expect(table.locator("tbody tr")).to_have_count(1)
+    expect(table.locator("tbody th")).to_have_text("42")
+    expect(table).to_contain_text("measure 7 ")
+
+
+def test_a_site_looks_at_one_cluster_alone_and_at_all_again(opened: Open) -> None:
+    page = opened("own")
+    button = page.locator("[data-show='2']")
+    for pressed, clusters in (("true", {"2"}), ("false", {"0", "1", "2", "3"})):
+        button.click()
+        expect(button).to_have_attribute("aria-pressed", pressed)
+        shown = page.locator("[data-of]:not([hidden])").evaluate_all("all => all.map(one => one.dataset.of)")
+        assert set(shown) == clusters
+    page.keyboard.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "true")
 
 
 def test_the_slider_goes_from_number_to_number_by_keys(opened: Open) -> None:
@@ -317,9 +326,23 @@ def test_without_script_everything_can_be_read(opened: Open) -> None:
     expect(page.locator("#all-stops li").first).to_be_visible()
 
 
-def test_on_paper_there_are_no_controls(opened: Open) -> None:
-    page = opened("evil")
+@pytest.mark.parametrize(
+    ("name", "controls"), [("evil", ("nav", "#stop", ".naming", "[data-show]")), ("own-evil", ("nav", "[data-show]"))]
+)
+def test_on_paper_there_are_no_controls_and_nothing_is_folded_away(
+    opened: Open, name: str, controls: tuple[str, ...]
+) -> None:
+    page = opened(name)
     page.emulate_media(media="print")
-    for control in ("nav", "#stop", ".naming", "[data-show]"):
+    for control in controls:
         expect(page.locator(control).first).to_be_hidden()
     assert len(page.pdf()) > 10_000
+    assert page.locator("details:not(.live):not([open])").count() == 0
+
+
+def test_what_a_site_sees_can_be_read_without_script(opened: Open) -> None:
+    page = opened("own", script=False)
+    expect(page.locator("[data-show]").first).to_be_hidden()
+    expect(page.locator(".strip")).to_have_count(144)
+    page.locator(".column summary").first.click()
+    expect(page.locator(".column table").first).to_be_visible()

@@ -107,6 +107,17 @@ def test_any_fusion_gets_lasting_ids() -> None:
     assert np.array_equal(label(rows, first)[0], label(rows, again)[0])
 
 
+@pytest.mark.parametrize("each", [60, 89, 90])
+def test_clusters_are_found_anew_when_there_are_half_as_many_rows_again_as_when_they_last_were(each: int) -> None:
+    rows = (rows_of(CENTRES, place, each) for place in range(len(SITES)))
+    terms = summaries()[0].terms
+    given = [summarize(own, site, FUSION.task, terms=terms)[0] for site, own in zip(SITES, rows, strict=True)]
+    model = model_of(given, FIRST)
+    anew = each >= 90
+    assert (model.why == model_of(given).why) == anew
+    assert model.found == (model if anew else FIRST).mass.sum()
+
+
 # --- what is planted is named
 
 
@@ -245,7 +256,7 @@ def test_a_model_of_another_federation_or_of_a_later_round_is_not_followed() -> 
 
 
 def test_ids_that_are_used_up_are_refused() -> None:
-    first = replace(FIRST, descent=Descent(FIRST.ids, LARGEST_ID, 1, ("0" * 32,), (), (), ()))
+    first = replace(FIRST, descent=Descent(FIRST.ids, LARGEST_ID, 1, 1.0, ("0" * 32,), (), (), ()))
     with refused(BadMessage, "ids-used-up"):
         model_of(summaries({**CENTRES, "e": (40.0, 40.0)}, seed=1), first)
 

@@ -20,7 +20,10 @@ from goldfc.server.round import fuse_admitted, judged
 from sentences import refused
 from sites import NAMES, agreement, bodies, rows_of, summary_of, write_agreement
 
-BODIES = {number: bodies(agreement(round=number)) for number in (3, 4, 5)}
+
+def bodies_in(number: int) -> dict[str, bytes]:
+    """What the sites send in a round."""
+    return bodies(agreement(round=number))
 
 
 def folder_in(path: Path, number: int, sent: Mapping[str, bytes]) -> Folder:
@@ -52,7 +55,7 @@ def run(path: Path, number: int, sent: Mapping[str, bytes]) -> Folder:
 @pytest.fixture
 def second(tmp_path: Path) -> Folder:
     """After two rounds; in the second only north had something new."""
-    run(tmp_path / "f", 3, BODIES[3])
+    run(tmp_path / "f", 3, bodies_in(3))
     return run(tmp_path / "f", 4, {"north": new_of("north", 4)})
 
 
@@ -79,8 +82,8 @@ def test_the_model_is_made_after_the_last_one(second: Folder) -> None:
 
 
 def test_a_late_site_sends_one_file_and_nobody_else_does_anything(tmp_path: Path) -> None:
-    run(tmp_path / "f", 3, {name: BODIES[3][name] for name in NAMES[:3]})
-    folder = run(tmp_path / "f", 4, {NAMES[3]: BODIES[4][NAMES[3]]})
+    run(tmp_path / "f", 3, {name: bodies_in(3)[name] for name in NAMES[:3]})
+    folder = run(tmp_path / "f", 4, {NAMES[3]: bodies_in(4)[NAMES[3]]})
     model = read_model(folder.path / "global.model")
     assert model.sites == NAMES
     assert model.descent is not None
@@ -88,7 +91,7 @@ def test_a_late_site_sends_one_file_and_nobody_else_does_anything(tmp_path: Path
 
 
 def test_what_was_rejected_goes_with_its_round(tmp_path: Path) -> None:
-    folder = folder_in(tmp_path / "f", 3, {**BODIES[3], "junk": b"junk" * 10})
+    folder = folder_in(tmp_path / "f", 3, {**bodies_in(3), "junk": b"junk" * 10})
     assert [event.outcome for event in folder.take_in()].count("rejected") == 1
     folder.close()
     folder.fuse(3)
@@ -119,7 +122,7 @@ def test_nobody_withdraws_who_is_not_in_or_once_there_is_a_model(second: Folder)
 
 
 def test_a_summary_of_an_earlier_round_is_not_taken_from_the_inbox(second: Folder) -> None:
-    put(second, "west", BODIES[3]["west"])
+    put(second, "west", bodies_in(3)["west"])
     folder = folder_in(second.path, 5, {})
     assert [event.outcome for event in folder.take_in()] == ["rejected"]
 
@@ -191,7 +194,7 @@ os_fsync = os.fsync
 def test_killed_after_any_step_on_the_disk_the_round_ends_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    history, news = run(tmp_path / "history", 3, BODIES[3]).path, {"north": new_of("north", 4)}
+    history, news = run(tmp_path / "history", 3, bodies_in(3)).path, {"north": new_of("north", 4)}
     shutil.copytree(history, tmp_path / "calm")
     calm, steps, struck = run(tmp_path / "calm", 4, news).path, 0, True
     while struck:

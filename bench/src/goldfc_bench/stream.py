@@ -109,7 +109,8 @@ def seconds_to_read(data: Path) -> list[tuple[float, float]]:
 def used_by(command: Sequence[str], folder: Path) -> Used:
     """Run it, and say what it took, from start to end."""
     words = [sys.executable, "-c", LAUNCH, *command]
-    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, check=True)  # noqa: S603 (our own command)
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # modules are compiled once, as where it is installed
+    done = subprocess.run(words, cwd=folder, env=env, stdout=subprocess.PIPE, check=True)  # noqa: S603 (our own command)
     return Used(*json.loads(done.stdout))
 
 

@@ -19,6 +19,8 @@ from goldfc.cli.shared import A_FILE, AFTER_OPTION, K_OPTION, main, say
 from goldfc.files import OWN_GROUP, end_group
 
 if TYPE_CHECKING:
+    from goldfc.agreement import Agreement
+    from goldfc.server.round import Round
     from goldfc.transport.flower.job import Job, Status
 
 # Flower starts and ends a run in a few seconds; it gets so many before we give up on it.
@@ -120,7 +122,7 @@ def federate(  # noqa: PLR0913, PLR0917 (one argument per option)
     with started(flwr, connection, job) if connection else simulated(job.file) as run:
         status = follow(run, out / STATUS, job)
         await_end(run)
-    show_end(status, out)
+    show_end(status, job, agreement)
 
 
 def absolute(path: Path | None) -> str | None:
@@ -384,15 +386,36 @@ def added(before: Sequence[str] | Mapping[str, str], now: Sequence[str] | Mappin
     return [who for who in now if who not in before]
 
 
-def show_end(status: "Status", out: Path) -> None:
-    """The result, or the error that the server's program ended with."""
+def show_end(status: "Status", job: "Job", agreement: "Agreement") -> None:
+    """The result as `collect` shows it, or the error that the server's program ended with."""
     from goldfc import errors
-    from goldfc.server.deliver import MODEL
+    from goldfc.cli.server import present
 
     if status.trouble is not None:
         kind = getattr(errors, status.trouble.kind, errors.GoldError)
         raise kind(status.trouble.sentence)
     for site, why in status.unlabelled.items():
         say(f"Not labelled: {site}: {why}. It can label by file, with the model.")
-    say(f"{out / MODEL}: made with {len(status.took_part)} sites: {', '.join(status.took_part)}.")
-    say(f"Its fingerprint, which every label has: {status.model}.")
+    say(f"Took part: {', '.join(status.took_part)}.")
+    refused = {**status.refused, **dict.fromkeys(status.silent, "it did not answer in time")}
+    present(
+        round_in(status, job, agreement),
+        Path(job.out),
+        agreement,
+        refused,
+        None if job.after is None else Path(job.after),
+    )
+
+
+def round_in(status: "Status", job: "Job", agreement: "Agreement") -> "Round":
+    """The round that is over, from what it left in its folder."""
+    from goldfc.message.wire import decode, read_message
+    from goldfc.server.deliver import MODEL, read_model
+    from goldfc.server.round import Round
+    from goldfc.transport.flower.job import ACCEPTED
+
+    model = read_model(Path(job.out, MODEL))
+    paths = [Path(job.out, ACCEPTED, f"{site}.summary") for site in model.sites]
+    bodies = [decode(read_message(path), path.name) for path in paths]
+    summaries = tuple(agreement.read_summary(body, or_earlier=True) for body in bodies)
+    return Round(summaries, model, status.left_out, status.odd)

@@ -19,6 +19,7 @@ from goldfc.cli.shared import (
     agreement_for,
     check_out,
     is_message,
+    is_page,
     main,
     names_for,
     progress_bar,
@@ -85,7 +86,9 @@ def fuse(
     with saying_warnings(), working("fusing"):
         result = fuse_admitted(found, agreement, clusters, after=before)
         write_durably(out, encode(result.model.to_message()))
-    show_result(result, out, names_or_none(out, result.model))
+    show_left_out(result.left_out, result.odd)
+    show_result(result.model, out, names_or_none(out, result.model))
+    say("Hand it to every site.")
 
 
 def check_not_passed(before: "Model", out: Path) -> None:
@@ -149,11 +152,12 @@ def collect(
             return
         with saying_warnings(), working("fusing"):
             result = place.fuse(clusters, replace=replace)
-        names = names_or_none(folder / "global.model", result.model)
-        write_folder_report(place, result.summaries, result.model, result.left_out, names)
-        sealed = folder / "sealed" / "NAME.model" if place.agreement.sealed else None
-        show_result(result, folder / "global.model", names, sealed)
-        say(f"Open {folder / 'report.html'} in a browser to see the clusters and who supports them.")
+        show_left_out(result.left_out, result.odd)
+        present(result, folder, place.agreement, place.refused())
+        sealed = place.agreement.sealed
+        say(
+            f"Hand {folder / 'sealed' / 'NAME.model'} to the site of that name." if sealed else "Hand it to every site."
+        )
 
 
 def take_in_all(place: "Folder", *, wait: bool) -> None:
@@ -184,21 +188,30 @@ def take_in_once(place: "Folder", told: set[tuple[str, str]]) -> "list[Event]":
     return events
 
 
-def write_folder_report(
-    place: "Folder", summaries: "Sequence[Summary]", model: "Model", left_out: Mapping[str, str], names: "Names"
+def present(
+    result: "Round", folder: Path, agreement: "Agreement", refused: Mapping[str, str], last: Path | None = None
 ) -> None:
-    """The page, with what would change without each of them."""
-    from goldfc.report.model_page import write_model_report
+    """Say what came out, and write the page into the folder of the model: alike for files and live rounds.
 
+    Names are beside the model, or beside the `last` one.
+    """
+    from goldfc.names import NAMES_FILE
+    from goldfc.report.model_page import write_model_report
+    from goldfc.server.deliver import MODEL
+
+    model, out, page = result.model, folder / MODEL, folder / "report.html"
+    names = names_or_none(out if last is None or (folder / NAMES_FILE).is_file() else last, model)
     write_model_report(
         model,
-        place.path / "report.html",
-        summaries,
-        left_out=leave_each_out(summaries, model, place.agreement),
-        expected=place.agreement.names,
-        refused={**place.refused(), **left_out},
+        page,
+        result.summaries,
+        left_out=leave_each_out(result.summaries, model, agreement),
+        expected=agreement.names,
+        refused={**refused, **result.left_out},
         names=names,
     )
+    show_result(model, out, names)
+    say(f"Open {page} in a browser to see the clusters and who supports them.")
 
 
 def names_or_none(model_file: Path, model: "Model") -> "Names":
@@ -354,17 +367,11 @@ def show_status(status: "FolderStatus") -> None:
         say(f"This round has a model: {status.model}.")
 
 
-def show_result(result: "Round", out: Path, names: "Names", sealed: Path | None = None) -> None:
+def show_result(model: "Model", out: Path, names: "Names") -> None:
     """What came out."""
     from goldfc.report.changes import NOTHING_CHANGED, change_sentences
 
-    model = result.model
-    show_left_out(result.left_out, result.odd)
-    if model.proposal is not None:
-        best, *others = model.proposal.candidates
-        say(f"How many clusters? {best.n_clusters}: {best.reason}.")
-        for other in others:
-            say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
+    show_number(model)
     clusters, micro = len(model.centroids), len(model.micro_labels)
     say(f"{out}: {clusters} clusters from {micro} micro-clusters of {len(model.sites)} sites.")
     if called := [f"{one.id} is {one.name!r}" for one in names.in_model(model) if one.name]:
@@ -373,7 +380,18 @@ def show_result(result: "Round", out: Path, names: "Names", sealed: Path | None 
     say(f"What they are like: {model.why}.")
     for sentence in change_sentences(model):
         say(f"Changed: {sentence}" if sentence != NOTHING_CHANGED else sentence)
-    say(f"Hand {sealed} to the site of that name." if sealed else "Hand it to every site.")
+
+
+def show_number(model: "Model") -> None:
+    """What the evidence says of their number."""
+    if model.proposal is None:
+        return
+    best, *others = model.proposal.candidates
+    asked = "" if model.asked is None else f"{model.asked} were asked for; the evidence speaks for "
+    say(f"How many clusters? {asked}{best.n_clusters}: {best.reason}.")
+    for other in others:
+        if other.n_clusters != model.asked:
+            say(f"  Or {other.n_clusters}: {other.reason} (-k {other.n_clusters}).")
 
 
 def show_left_out(left_out: Mapping[str, str], odd: Sequence[str]) -> None:
@@ -394,11 +412,6 @@ def saying_warnings() -> Iterator[None]:
         yield
     for warning in told:
         say(str(warning.message))
-
-
-def is_page(head: bytes) -> bool:
-    """Whether a file looks like a page."""
-    return head.lstrip().lower().startswith(b"<!doctype html")
 
 
 def agreement_of_summary(content: bytes, source: str) -> "Agreement":

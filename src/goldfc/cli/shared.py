@@ -66,6 +66,7 @@ HINTS = {
     "key-unreadable": "`goldfc keygen` makes one",
     "line-of-other-length": "`goldfc check --header LINE` does that",
     "memory-unreadable": "name it with --federation",
+    "model-not-after": "say --any-model if that is intended",
     "names-of-other-model": "name another file with --names",
     "no-columns": "name some with --columns, or say with --header or --separator how the table is written",
     "no-message": "`goldfc summarize` makes one from a table",
@@ -184,6 +185,11 @@ def check_out(out: Path, is_ours: Callable[[bytes], bool], inputs: Sequence[Path
 def is_message(head: bytes) -> bool:
     """Whether a file looks like a message."""
     return b"goldfc" in head and (head[8:9] == b"{" or head.startswith(b"goldfc sealed"))
+
+
+def is_page(head: bytes) -> bool:
+    """Whether a file looks like a page."""
+    return head.lstrip().lower().startswith(b"<!doctype html")
 
 
 def working(what: str) -> AbstractContextManager[object]:

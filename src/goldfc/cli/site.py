@@ -20,6 +20,7 @@ from goldfc.cli.shared import (
     check_out,
     console,
     is_message,
+    is_page,
     main,
     names_for,
     names_in,
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
     from goldfc.agreement import Agreement
     from goldfc.message.columns import Column
     from goldfc.message.envelope import PrivateKey
+    from goldfc.message.model import Model
+    from goldfc.names import Names
     from goldfc.site.audit import Audit
+    from goldfc.site.labels import LabelCounts
     from goldfc.site.ledger import Ledger
     from goldfc.site.parts import Parts
     from goldfc.site.policy import Policy
@@ -356,7 +360,9 @@ def show_audit(audit: "Audit") -> None:
 @ID_OPTION
 @KEY_OPTION
 @click.option("--unsigned", is_flag=True, help="Without federation.toml: take a model that nobody signed.")
+@click.option("--any-model", is_flag=True, help="Also one that does not come after the model of the last labels.")
 @click.option("--strict", is_flag=True, help="Refuse a table in which a row cannot be read; otherwise it has no label.")
+@click.option("--report", "page", type=A_FILE, help="Also a page of your own rows, such as page.html; it stays here.")
 @NAMES_OPTION
 @form_options
 def label(  # noqa: PLR0913, PLR0917 (one argument per option)
@@ -368,19 +374,29 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     id_column: str | None,
     key_file: Path | None,
     unsigned: bool,
+    any_model: bool,
     strict: bool,
+    page: Path | None,
     names_file: Path | None,
     asked: "Form",
 ) -> None:
-    """Give every row in DATA the label of its cluster; rows need not have been summarised."""
+    """Give every row in DATA the label of its cluster; rows need not have been summarised.
+
+    With --report, a page for this site alone: its rows against all sites', typical, far and unsure ones.
+    """
     from goldfc.errors import BadSettings
     from goldfc.message.wire import read_message
-    from goldfc.site.labels import labels_of, write_labels
     from goldfc.site.seals import check_unsigned
     from goldfc.site.send import open_model
+    from goldfc.site.succession import check_succession, remember_model
 
     agreement = agreement_for(data, federation)
-    check_out(out, is_label_file, [data, model_file, federation, key_file, names_file])
+    inputs = [data, model_file, federation, key_file, names_file]
+    check_out(out, is_label_file, inputs)
+    if page is not None:
+        check_out(page, is_page, [*inputs, out])
+        if page.resolve() == out.resolve():
+            raise click.UsageError("Labels and their page need a file each.")
     if not model_file.exists():
         raise BadSettings(
             f"There is no file {model_file}; `goldfc fuse` or `goldfc collect` makes it at the server.", "model-missing"
@@ -390,13 +406,17 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
     model = open_model(read_message(model_file), model_file.name, agreement, name, read_key(key_file))
     if agreement is None or not agreement.sealed:
         check_unsigned(data, agreement, model.terms.federation, said=unsigned)
+    check_succession(data, model, said=any_model)
     names = names_for(model_file, model, names_file)
     settings = {"drop": agreement is not None and agreement.missing == "drop", "id_column": id_column}
     settings["refuse"] = "values" if strict else "columns"
     columns, form = model.terms.columns, form_for(data, asked)
     with opened_table(data, columns, form, **settings) as table, working("labelling"):
-        labels = write_labels(labels_of(table, model), out, id_column or "row", model.fingerprint, names)
+        labels = write_both(table, model, out, page, names, id_column)
     keep_form(data, asked)
+    remember_model(data, model)
+    if page is not None:
+        say(f"{page}: a page of your own rows, for this site alone. Do not pass it on.")
     say(f"{out}: {labels.rows} rows in {len(labels.clusters)} clusters, by model {model.fingerprint}.")
     if labels.far:
         say(f"{labels.far} of them are far from every cluster (column far): nobody sent anything like them.")
@@ -405,6 +425,24 @@ def label(  # noqa: PLR0913, PLR0917 (one argument per option)
         say(f"{total:,} {'row has' if total == 1 else 'rows have'} no cluster (column reason):")
     for reason, count in labels.without.most_common():
         say(f"  {count}: {reason}.")
+
+
+def write_both(
+    table: "Table", model: "Model", out: Path, page: Path | None, names: "Names", id_column: str | None
+) -> "LabelCounts":
+    """The labels, and the page of the rows if it is asked for: all of it in one pass."""
+    from goldfc.site.labels import labels_of, write_labels
+
+    id_name = id_column or "row"
+    if page is None:
+        return write_labels(labels_of(table, model), out, id_name, model.fingerprint, names)
+    from goldfc.report.own_rows import OwnRows
+    from goldfc.report.site_page import write_site_report
+
+    own = OwnRows(model)
+    labels = write_labels(labels_of(table, model, own.see), out, id_name, model.fingerprint, names)
+    write_site_report(own, labels, page, names, id_name=id_column)
+    return labels
 
 
 @main.command()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from goldfc._types import FloatArray
 from goldfc.errors import BadRows, BadSettings
@@ -90,7 +90,7 @@ def _squared_distances(at: FloatArray, rows: FloatArray) -> Iterator[tuple[int, 
     """Squared distances of some rows of `at` to all `rows`, with the number of the first: memory stays bounded."""
     step = max(1, DISTANCES_AT_ONCE // len(rows))
     for start in range(0, len(at), step):
-        yield start, cdist(at[start : start + step], rows, "sqeuclidean")
+        yield start, scipy.spatial.distance.cdist(at[start : start + step], rows, "sqeuclidean")
 
 
 def _log_kernel_sum(squares: FloatArray, bandwidth: float) -> FloatArray:

@@ -18,7 +18,7 @@ from goldfc.learning.judge import KINDS
 from goldfc.learning.mixture import MOST_FOR_OWN
 from goldfc.names import ids_of
 from goldfc.report.drawings import draw_curve, draw_levels
-from goldfc.report.page import templates
+from goldfc.report.page import sealed_page
 
 # What each kind of cluster is like, in words.
 WORDS = {
@@ -60,23 +60,24 @@ class DigitCard:
 def write_report(demo: Demo, path: Path) -> None:
     """Render the page and write it."""
     model, all_cards = demo.model, list(digit_cards(demo))
-    html = (
-        templates("goldfc.demo")
-        .get_template("demo.html")
-        .render(
-            demo=demo,
-            sites=[(site, list(pictures(demo, site))) for site in demo.sites],
-            cards=all_cards,
-            cards_by_class=[[card for card in all_cards if card.majority == name] for name in demo.dataset.class_names],
-            curve=draw_curve(demo.proposal, demo.dataset.n_clusters),
-            tree=draw_levels(model.levels, model.micro_labels, ids_of(model)),
-            kinds=[(kind, WORDS[kind]) for kind in KINDS],
-            most_for_own=MOST_FOR_OWN,
-            unsure=UNSURE,
-            n_features=demo.dataset.X.shape[1],
-            micro_clusters=len(model.micro_labels),
-            row_bytes=demo.rows * demo.dataset.X.shape[1] * 8,
-        )
+    html = sealed_page(
+        "demo.html",
+        "goldfc.demo",
+        style="demo.css",
+        script=None,
+        more="; img-src data:",
+        demo=demo,
+        sites=[(site, list(pictures(demo, site))) for site in demo.sites],
+        cards=all_cards,
+        cards_by_class=[[card for card in all_cards if card.majority == name] for name in demo.dataset.class_names],
+        curve=draw_curve(demo.proposal, demo.dataset.n_clusters),
+        tree=draw_levels(model.levels, model.micro_labels, ids_of(model)),
+        kinds=[(kind, WORDS[kind]) for kind in KINDS],
+        most_for_own=MOST_FOR_OWN,
+        unsure=UNSURE,
+        n_features=demo.dataset.X.shape[1],
+        micro_clusters=len(model.micro_labels),
+        row_bytes=demo.rows * demo.dataset.X.shape[1] * 8,
     )
     path.write_text(html, encoding="utf-8")
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+import scipy
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.levels import Levels
@@ -44,13 +44,33 @@ def find_consensus(
     micro: MicroClusters, n_clusters: int, rng: np.random.Generator, *, own: bool = False, starts: int = STARTS
 ) -> Consensus:
     """Fuse standardised micro-clusters into `n_clusters`, no more than are distinct (fewer if some end with none)."""
+    levels = draw_levels(micro, n_clusters, rng, own=own, starts=starts)
+    labels, certainty = fuse_partitions(memberships_in(levels), micro.mass, n_clusters, rng)
+    return Consensus(labels, certainty, best_of_each(levels))
+
+
+def consent_to(
+    micro: MicroClusters, labels: IntArray, rng: np.random.Generator, *, own: bool = False, starts: int = STARTS
+) -> Consensus:
+    """How far such mixtures agree with clusters that are known."""
+    levels = draw_levels(micro, int(labels.max()) + 1, rng, own=own, starts=starts)
+    certainty = co_membership(stack(memberships_in(levels)), micro.mass, labels)
+    return Consensus(labels, certainty, best_of_each(levels))
+
+
+def draw_levels(
+    micro: MicroClusters, n_clusters: int, rng: np.random.Generator, *, own: bool, starts: int
+) -> list[list[Mixture]]:
+    """Mixtures of several granularities, from fine to coarse."""
     counts = sorted({min(factor * n_clusters, micro.distinct) for factor in GRANULARITIES}, reverse=True)
     # Nobody knows how far correlations can be trusted: from hardly to nearly fully.
     trusts = (np.arange(starts) + 0.5) / starts
-    levels = [[draw_mixture(micro, count, own, float(trust), rng) for trust in trusts] for count in counts]
-    memberships = [mixture.memberships for level in levels for mixture in level]
-    labels, certainty = fuse_partitions(memberships, micro.mass, n_clusters, rng)
-    return Consensus(labels, certainty, best_of_each(levels))
+    return [[draw_mixture(micro, count, own, float(trust), rng) for trust in trusts] for count in counts]
+
+
+def memberships_in(levels: Sequence[Sequence[Mixture]]) -> list[FloatArray]:
+    """Of all mixtures."""
+    return [mixture.memberships for level in levels for mixture in level]
 
 
 def draw_mixture(micro: MicroClusters, n_clusters: int, own: bool, trust: float, rng: np.random.Generator) -> Mixture:
@@ -68,13 +88,15 @@ def fuse_partitions(
     return labels, co_membership(partitions, mass, labels)
 
 
-def stack(memberships: Sequence[FloatArray]) -> csr_array:
+def stack(memberships: Sequence[FloatArray]) -> "scipy.sparse.csr_array":
     """All memberships side by side, scaled so that H H' is the co-association."""
-    columns = [csr_array(np.where(those < NEGLIGIBLE, 0.0, those)) for those in memberships]
-    return csr_array(hstack(columns) / np.sqrt(len(memberships)))
+    columns = [scipy.sparse.csr_array(np.where(those < NEGLIGIBLE, 0.0, those)) for those in memberships]
+    return scipy.sparse.csr_array(scipy.sparse.hstack(columns) / np.sqrt(len(memberships)))
 
 
-def embed(partitions: csr_array, mass: FloatArray, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+def embed(
+    partitions: "scipy.sparse.csr_array", mass: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> FloatArray:
     """Leading eigenvectors of the co-association H H', normalised by degree and mass; every row is made unit length.
 
     They are the left singular vectors of D^(-1/2) H, so the co-association itself is never made.
@@ -82,7 +104,7 @@ def embed(partitions: csr_array, mass: FloatArray, n_clusters: int, rng: np.rand
     from sklearn.utils.extmath import randomized_svd  # noqa: PLC0415 (a site need not wait for it)
 
     degree = partitions @ (partitions.T @ mass)
-    scaled = csr_array(partitions * np.sqrt(mass / degree)[:, None])
+    scaled = scipy.sparse.csr_array(partitions * np.sqrt(mass / degree)[:, None])
     n_components = min(n_clusters, *scaled.shape)
     vectors, strength, _ = randomized_svd(scaled, n_components, random_state=int(rng.integers(2**31)))
     vectors = vectors[:, strength > NO_STRENGTH]
@@ -102,9 +124,9 @@ def cut(points: FloatArray, mass: FloatArray, n_clusters: int, rng: np.random.Ge
     return first.argsort().argsort()[labels]
 
 
-def co_membership(partitions: csr_array, mass: FloatArray, labels: IntArray) -> FloatArray:
+def co_membership(partitions: "scipy.sparse.csr_array", mass: FloatArray, labels: IntArray) -> FloatArray:
     """The share of every micro-cluster's co-association that is with its own cluster: 1 where all mixtures agree."""
-    mine = csr_array((mass, (np.arange(len(labels)), labels)))
+    mine = scipy.sparse.csr_array((mass, (np.arange(len(labels)), labels)))
     with_each = (partitions @ (partitions.T @ mine)).toarray()
     return np.asarray(with_each[np.arange(len(labels)), labels] / with_each.sum(axis=1))
 

@@ -4,7 +4,7 @@ Three kinds are tried. *Shared*: round or stretched clusters that all have one c
 of its own. *Linked*: clusters of any form with gaps between them. Between the first two the Bayesian information
 criterion decides. Linked clusters are believed where their gaps are clear, and clearly larger than the others'.
 
-Where there were clusters before, their number and kind are the usual ones, and another must be clearly better.
+Clusters that were there before go on, unless the evidence is clearly against it (`staying`).
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from goldfc._types import FloatArray, IntArray
-from goldfc.learning.consensus import GRANULARITIES, STARTS, find_consensus
+from goldfc.learning.consensus import GRANULARITIES, STARTS, consent_to, find_consensus
 from goldfc.learning.levels import Levels
 from goldfc.learning.linkage import LIMITS, Linkage, SpanningTree, evenness, gap_of, gap_of_linkage, link, spanning_tree
 from goldfc.learning.micro_clusters import MicroClusters
@@ -31,6 +31,7 @@ from goldfc.learning.proposal import (
     short_list,
     weigh,
 )
+from goldfc.learning.staying import Past, carry_on
 
 Kind = Literal["shared", "own", "linked"]
 KINDS: tuple[Kind, ...] = ("shared", "own", "linked")
@@ -43,18 +44,11 @@ GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER = 0.7, 0.2
 FEWEST_LINKED = 12
 # Linked clusters that are as well told by a mean and a covariance each need no more to describe them.
 AS_WELL = 0.995
-# After a model its number of clusters stays if it lacks no more evidence than the price of so many clusters, or if its
-# gaps are hardly less clear; and its kind if gaps are no more clear, or less, than this beyond what is else asked for.
-NEARLY, NEARLY_AS_CLEAR, MORE = 0.5, 0.02, 0.1
-
-
-@dataclass(frozen=True)
-class Usual:
-    """What there was before: clusters of a kind, and how many."""
-
-    kind: Kind
-    n_clusters: int
-    by_gaps: bool  # whether they were found by linkage
+# What is said of a number that nobody but a person speaks for, and of one that the model before does.
+ASKED, NO_MORE = "asked for", "as many of those asked for as can be told apart"
+GO_ON = "the clusters that were there before go on"
+# Clusters that were found by their gaps go on while these are hardly less clear than they could be, or must be.
+LESS_CLEAR = 0.1
 
 
 @dataclass(frozen=True)
@@ -67,6 +61,7 @@ class Verdict:
     certainty: FloatArray  # in [0, 1]
     levels: Levels
     proposal: Proposal | None = None
+    by_gaps: bool = False  # whether they were found by linkage
 
 
 @dataclass(frozen=True)
@@ -86,13 +81,20 @@ def judge(
     *,
     kinds: tuple[Kind, ...] = KINDS,
     starts: int = STARTS,
-    usual: Usual | None = None,
+    past: Past | None = None,
+    explain: bool = False,
 ) -> Verdict:
-    """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike."""
-    court = Court(micro, rng, kinds, starts, usual)
+    """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike.
+
+    Clusters of the past go on, if they can. To `explain` is to tell the evidence for every number also where one is
+    given.
+    """
+    court = Court(micro, rng, kinds, starts)
+    verdict = None if past is None else court.go_on(past, n_clusters)
     if n_clusters is None:
-        return court.propose()
-    return court.decide(min(n_clusters, micro.distinct))
+        return verdict or court.propose()
+    verdict = verdict or court.decide(min(n_clusters, micro.distinct))
+    return replace(verdict, proposal=court.evidence_for(verdict, n_clusters)) if explain else verdict
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,6 @@ class Court:
     rng: np.random.Generator
     kinds: tuple[Kind, ...]
     starts: int
-    usual: Usual | None = None
 
     def decide(self, n_clusters: int) -> Verdict:
         """So many clusters, of the kind to believe."""
@@ -117,7 +118,7 @@ class Court:
             return verdict
         gap = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
         other = clarity(gap, self.micro.mass, verdict.labels)
-        return self.linked(linked) if self.are_clear(linked.clarity, other, GAP, LEAD) else verdict
+        return self.linked(linked) if is_clear(linked.clarity, other, GAP, LEAD) else verdict
 
     def propose(self) -> Verdict:
         """As many clusters as the evidence speaks for."""
@@ -125,36 +126,67 @@ class Court:
             return replace(self.mixture(1), proposal=proposal_of({1: 0.0}, short_list({1: 0.0})))
         tree = self.tree()
         gaps = {} if tree is None else gap_curve(tree, self.micro.mass)
-        clear = self.number_in(gaps, NEARLY_AS_CLEAR, linked=True)
+        clear = best_of(gaps)
         evidence = weigh(self.micro)
-        verdict = self.mixture(self.number_in(evidence.curve, self.nearly, linked=False))
+        verdict = self.mixture(best_of(evidence.curve))
         candidates = short_list(evidence.curve)
         if tree is None or clear == 1:
             return replace(verdict, proposal=proposal_of(evidence.curve, candidates))
         other = gap_of(self.micro.centroids, tree, self.micro.mass, verdict.labels)
-        clearest = Candidate(clear, f"the clearest gaps between clusters ({gaps[clear]:.2f} of 1)")
-        if not (self.only_linked or self.are_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
+        clearest = clearest_gaps(clear, gaps)
+        if not (self.only_linked or is_clear(gaps[clear], other, GAP_OF_ANY_NUMBER, LEAD_OF_ANY_NUMBER)):
             return replace(verdict, proposal=proposal_of(evidence.curve, with_another(candidates, clearest)))
         linked = best_linked(tree, self.micro.mass, clear)
         by_fit = Candidate(candidates[0].n_clusters, f"{candidates[0].reason}, if clusters were round or stretched")
         return replace(self.linked(linked), proposal=proposal_of(gaps, with_another((clearest,), by_fit)))
 
-    def number_in(self, curve: Curve, nearly: float, *, linked: bool) -> int:
-        """Where the curve is highest, or the usual number of such clusters, if that is nearly as high."""
-        best, usual = best_of(curve), self.usual
-        if usual is None or usual.by_gaps != linked:
-            return best
-        return usual.n_clusters if curve.get(usual.n_clusters, -math.inf) >= curve.get(best, 0.0) - nearly else best
+    def evidence_for(self, verdict: Verdict, n_clusters: int) -> Proposal:
+        """The evidence for every number of such clusters, with that of the verdict on the short list."""
+        given, tree = int(verdict.labels.max()) + 1, self.tree()
+        asked = Candidate(given, ASKED if given == n_clusters else NO_MORE)
+        if self.micro.distinct == 1:
+            return proposal_of({1: 0.0}, (asked,))
+        if tree is not None and verdict.by_gaps:
+            curve = gap_curve(tree, self.micro.mass, given)
+            best = best_of(curve)
+            return proposal_of(curve, with_another((clearest_gaps(best, curve),), asked))
+        curve = weigh(self.micro, given).curve
+        return proposal_of(curve, with_another(short_list(curve), asked))
 
-    @property
-    def nearly(self) -> float:
-        """How much evidence may be missing of the best one's."""
-        return float(NEARLY * Fits(self.micro).price * (self.micro.centroids.shape[1] + 1))
+    def go_on(self, past: Past, n_clusters: int | None) -> Verdict | None:
+        """The clusters of the past as they are today; None where clusters must be found anew."""
+        kind: Kind = "linked" if past.by_gaps else "own" if past.own else "shared"
+        if kind not in self.kinds or (past.labels == past.labels[0]).all():
+            return None
+        return self.gaps_go_on(past, n_clusters) if past.by_gaps else self.mixture_goes_on(past, kind, n_clusters)
 
-    def are_clear(self, gap: float, other: float, at_least: float, lead: float) -> bool:
-        """Whether gaps are clear, and clearly larger than others; it takes more, or less, where that is unusual."""
-        more = 0.0 if self.usual is None else -MORE if self.usual.by_gaps else MORE
-        return is_clear(gap, other, at_least + more, lead + more)
+    def mixture_goes_on(self, past: Past, kind: Kind, n_clusters: int | None) -> Verdict | None:
+        """Some may have split, or be gone."""
+        labels = carry_on(self.micro, past, own=past.own)
+        count = int(labels.max()) + 1
+        if n_clusters not in (None, count):
+            return None
+        found = consent_to(self.micro, labels, self.rng, own=past.own, starts=self.starts)
+        verdict = Verdict(kind, GO_ON, found.labels, found.certainty, found.levels)
+        if n_clusters is not None:
+            return verdict
+        curve = weigh(self.micro, count).curve
+        return replace(verdict, proposal=proposal_of(curve, with_first(count, short_list(curve))))
+
+    def gaps_go_on(self, past: Past, n_clusters: int | None) -> Verdict | None:
+        """As long as their gaps are clear."""
+        labels = np.unique(past.labels, return_inverse=True)[1]
+        tree, mass, count = self.tree(), self.micro.mass, int(labels.max()) + 1
+        if tree is None or n_clusters not in (None, count):
+            return None
+        gaps, gap = gap_curve(tree, mass, count), gap_of(self.micro.centroids, tree, mass, labels)
+        if gap < max(GAP_OF_ANY_NUMBER, *gaps.values()) - LESS_CLEAR:
+            return None
+        verdict = replace(self.linked(replace(best_linked(tree, mass, count), labels=labels, gap=gap)), why=GO_ON)
+        if n_clusters is not None:
+            return verdict
+        curve = {**gaps, count: gap}
+        return replace(verdict, proposal=proposal_of(curve, with_first(count, (clearest_gaps(best_of(gaps), gaps),))))
 
     @property
     def only_linked(self) -> bool:
@@ -180,8 +212,7 @@ class Court:
         if "shared" not in self.kinds:
             return "own"
         fits = Fits(self.micro, OBSERVATIONS_OF_FORM)
-        usual = 0.0 if self.usual is None else self.nearly if self.usual.kind == "own" else -self.nearly
-        return "own" if fits.own(n_clusters) + usual > fits.shared(n_clusters) else "shared"
+        return "own" if fits.own(n_clusters) > fits.shared(n_clusters) else "shared"
 
     def linked(self, linked: Linked) -> Verdict:
         """Clusters with gaps; of kind `own` if a mean and a covariance each tell them as well."""
@@ -192,7 +223,7 @@ class Court:
         kind: Kind = "own" if convex else "linked"
         certainty = np.full(len(linked.labels), linked.gap)
         why = f"there are clear gaps between clusters ({linked.gap:.2f} of 1)"
-        return Verdict(kind, f"{why}; {FORM_IN_WORDS[kind]}", linked.labels, certainty, levels)
+        return Verdict(kind, f"{why}; {FORM_IN_WORDS[kind]}", linked.labels, certainty, levels, by_gaps=True)
 
 
 WHY: dict[Kind, str] = {
@@ -233,6 +264,16 @@ def told_by_covariances(micro: MicroClusters, labels: IntArray) -> bool:
     clusters = clusters_of(micro, one_hot(labels), own=True)
     same = clusters.log_density(micro.centroids, micro.shares).argmax(axis=1) == labels
     return bool(micro.mass[same].sum() >= AS_WELL * micro.total_mass)
+
+
+def clearest_gaps(n_clusters: int, gaps: Curve) -> Candidate:
+    """The number that gaps speak for."""
+    return Candidate(n_clusters, f"the clearest gaps between clusters ({gaps[n_clusters]:.2f} of 1)")
+
+
+def with_first(n_clusters: int, others: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """As many as go on, and after these what else the evidence speaks for."""
+    return (Candidate(n_clusters, GO_ON), *(one for one in others if one.n_clusters != n_clusters))
 
 
 def with_another(candidates: tuple[Candidate, ...], other: Candidate) -> tuple[Candidate, ...]:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_array
+import scipy
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.learning.moments import ROUNDING, Moments
@@ -273,4 +273,6 @@ def sums_by_label(
         sums = np.bincount(cells.ravel(), weighted.ravel(), count * n_features)
         return sums.reshape(count, n_features).astype(np.float64, copy=False)
     entries = np.ones(n_points) if mass is None else mass
-    return np.asarray(csc_array((entries, labels, np.arange(n_points + 1)), shape=(count, n_points)) @ points)
+    return np.asarray(
+        scipy.sparse.csc_array((entries, labels, np.arange(n_points + 1)), shape=(count, n_points)) @ points
+    )

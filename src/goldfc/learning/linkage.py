@@ -8,8 +8,7 @@ gaps: of every cluster, how far it is to the nearest micro-cluster outside, in t
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from goldfc._types import FloatArray, IntArray
 
@@ -59,8 +58,8 @@ class Linkage:
         """For every point, which of `n_clusters` it is part of; numbered 0, 1, ... by first appearance."""
         n_points = len(self.order) + 1
         joined = self.tree.edges[self.order[: max(n_points - n_clusters, 0)]]
-        links = coo_array((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(n_points, n_points))
-        return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
+        links = scipy.sparse.coo_array((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(n_points, n_points))
+        return np.asarray(scipy.sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.int64)
 
 
 def link(tree: SpanningTree, mass: FloatArray, limit: float) -> Linkage:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+import scipy
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.micro_clusters import MicroClusters, diagonal_of
@@ -159,7 +159,7 @@ def whiten(points: FloatArray, covariance: FloatArray) -> FloatArray:
     if covariance.ndim == 1:
         return points / np.sqrt(covariance)
     root = np.linalg.cholesky(covariance)
-    return np.ascontiguousarray(solve_triangular(root, points.T, lower=True, check_finite=False).T)
+    return np.ascontiguousarray(scipy.linalg.solve_triangular(root, points.T, lower=True, check_finite=False).T)
 
 
 def shares_and_sum(log_density: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -87,11 +87,12 @@ def proposal_of(curve: Curve, candidates: tuple[Candidate, ...]) -> Proposal:
 # --- gaps ---
 
 
-def gap_curve(tree: SpanningTree, mass: FloatArray) -> Curve:
-    """How clear the gaps between k clusters are, for every k from 2 on."""
+def gap_curve(tree: SpanningTree, mass: FloatArray, also: int = 2) -> Curve:
+    """How clear the gaps between k clusters are, for every k from 2 on, and for one more."""
     linkage = link(tree, mass, LIMIT)
     most = min(MOST, len(mass) // MICRO_EACH)
-    return {k: gap_of_linkage(tree, mass, linkage.cut(k)) for k in range(2, max(2, most) + 1) if k <= len(mass)}
+    tried = sorted({*range(2, max(2, most) + 1), also})
+    return {k: gap_of_linkage(tree, mass, linkage.cut(k)) for k in tried if k <= len(mass)}
 
 
 # --- mixtures ---
@@ -110,11 +111,12 @@ class Evidence:
         return {k: max(curve[k] for curve in (self.shared, self.own) if k in curve) for k in self.shared | self.own}
 
 
-def weigh(micro: MicroClusters) -> Evidence:
-    """Try numbers of clusters until more do not help."""
+def weigh(micro: MicroClusters, also: int = 1) -> Evidence:
+    """Try numbers of clusters until more do not help, and one more."""
     most = min(MOST, micro.distinct, max(2, len(micro.centroids) // 2))
     fits = Fits(micro)
-    return Evidence(climb(fits.sized, most), climb(fits.own, most) if may_be_own(micro) else {})
+    shared, own = climb(fits.sized, most), climb(fits.own, most) if may_be_own(micro) else {}
+    return Evidence(shared if also in shared else {**shared, also: fits.sized(also)}, own)
 
 
 @dataclass(frozen=True)
@@ -144,12 +146,12 @@ class Fits:
 
     def shared(self, n_clusters: int) -> float:
         """The evidence for clusters that share a covariance."""
-        return self._evidence(n_clusters, self.best(n_clusters, own=False), 0.0)
+        return self._evidence(n_clusters, self.best(n_clusters, own=False), own=False)
 
     def sized(self, n_clusters: int) -> float:
         """The evidence for clusters that share a covariance, or share it up to a size each, whichever is larger."""
         fit = self.best(n_clusters, own=False)
-        of_one_size = self._evidence(n_clusters, fit, 0.0)
+        of_one_size = self._evidence(n_clusters, fit, own=False)
         if self.micro.levels:
             return of_one_size
         gain = 2.0 * (fit_with_sizes(self.micro, fit) - fit.log_likelihood) - self.price * (n_clusters - 1)
@@ -157,14 +159,18 @@ class Fits:
 
     def own(self, n_clusters: int) -> float:
         """The evidence for clusters with a covariance each."""
-        n_numbers = self.micro.centroids.shape[1]
-        more = (n_clusters - 1) * n_numbers * (n_numbers + 1) / 2.0
-        return self._evidence(n_clusters, self.best(n_clusters, own=True), more)
+        return self._evidence(n_clusters, self.best(n_clusters, own=True), own=True)
 
-    def _evidence(self, n_clusters: int, fit: Mixture, more_parameters: float) -> float:
-        parameters = n_clusters * (self.micro.centroids.shape[1] + 1) - 1 + more_parameters
+    def _evidence(self, n_clusters: int, fit: Mixture, *, own: bool) -> float:
+        parameters = parameters_of(n_clusters, self.micro.centroids.shape[1], own=own)
         worth = worth_of_categories(self.micro, fit, self.price)
         return float(2.0 * fit.log_likelihood - self.price * parameters + worth)
+
+
+def parameters_of(n_clusters: int, n_numbers: int, *, own: bool) -> float:
+    """How many more a mixture has than one cluster's covariance, categories apart."""
+    covariances = (n_clusters - 1) * n_numbers * (n_numbers + 1) / 2.0 if own else 0.0
+    return n_clusters * (n_numbers + 1) - 1 + covariances
 
 
 def worth_of_categories(micro: MicroClusters, fit: Mixture, price: float) -> float:

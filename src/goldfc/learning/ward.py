@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from goldfc._types import FloatArray, IntArray
 
@@ -19,8 +18,8 @@ class Tree:
     def cut(self, n_clusters: int) -> IntArray:
         """For every leaf, which of `n_clusters` it is part of; numbered 0, 1, ... by first appearance."""
         made = self.merges[: max(self.leaves - n_clusters, 0)]
-        links = coo_array((np.ones(len(made)), (made[:, 0], made[:, 1])), shape=(self.leaves, self.leaves))
-        return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
+        links = scipy.sparse.coo_array((np.ones(len(made)), (made[:, 0], made[:, 1])), shape=(self.leaves, self.leaves))
+        return np.asarray(scipy.sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.int64)
 
 
 def grow_tree(points: FloatArray, mass: FloatArray) -> Tree:

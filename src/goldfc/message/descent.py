@@ -47,6 +47,7 @@ class Descent:
     ids: IntArray  # (clusters,) ascending: what users see; of a cluster that went on it is the same as before
     next_id: int  # the first that no cluster ever had
     generation: int  # how many models there were before
+    found: float  # how many rows there were when clusters were last found anew
     ancestors: tuple[str, ...]  # digests of the last of them, the latest last
     joined: tuple[str, ...]  # sites that the last one had not
     left: tuple[str, ...]  # and sites that only the last one had

@@ -184,7 +184,8 @@ def unseal(message: bytes, expected: Context, sender: PublicKey, receiver: Priva
         if getattr(context, field) != getattr(expected, field):
             raise BadMessage(
                 f"The envelope is for {field} {getattr(context, field)!r}, not for {getattr(expected, field)!r}; "
-                "it belongs elsewhere, or an old one was sent again.",
+                "it belongs elsewhere, or an old one was sent again. What was sealed in an earlier round opens with "
+                "the federation.toml of that one.",
                 "envelope-elsewhere",
             )
     bound = expected.bound_to(receiver.public)

@@ -108,7 +108,9 @@ class Model(Explored, Content):
         labels=Array((1,), "prototype_labels", whole=True),
         mass=Array((1,), "prototype_mass"),
     )
-    #: where nobody said how many clusters there are
+    #: how many clusters were asked for, if somebody did
+    asked: Count | None = fact(Count, default=None)
+    #: the evidence for every number of clusters, if that was weighed
     proposal: Proposal | None = group(
         Proposal,
         default=None,
@@ -132,6 +134,7 @@ class Model(Explored, Content):
         ids=Array((1,), whole=True),
         next_id=Fact(Annotated[int, Field(ge=1, le=LARGEST_ID)]),
         generation=Fact(Annotated[int, Field(ge=1, le=10**9)]),
+        found=Fact(PositiveFloat),
         ancestors=Fact(several(Digest, most=MOST_ANCESTORS), read=tuple, write=list),
         joined=Fact(several(Name), read=tuple, write=list),
         left=Fact(several(Name), read=tuple, write=list),
@@ -159,6 +162,11 @@ class Model(Explored, Content):
     def next_id(self) -> int:
         """The first id that no cluster ever had."""
         return len(self.centroids) if self.descent is None else self.descent.next_id
+
+    @property
+    def found(self) -> float:
+        """How many rows there were when its clusters were last found anew."""
+        return float(self.mass.sum()) if self.descent is None else self.descent.found
 
     @property
     def after(self) -> str | None:

@@ -92,6 +92,8 @@ def describe_model(model: Model) -> Iterator[Line]:
     yield "certainty", f"of labels at most about {model.agreement:.2f}: so far what was tried agrees, of 1"
     parts = zip(model.sites, model.micro_counts, strict=True)
     yield "sites", listed([f"{site} ({count})" for site, count in parts])
+    if model.asked is not None:
+        yield "asked for", f"{model.asked} clusters"
     if model.proposal is not None:
         for candidate in model.proposal.candidates:
             yield f"{candidate.n_clusters} clusters", candidate.reason

@@ -26,7 +26,7 @@ from goldfc.report.evidence import (
     WHAT_REMAINS,
 )
 from goldfc.report.materials import Component
-from goldfc.report.page import templates
+from goldfc.report.page import sealed_page
 from goldfc.site.audit import FEWEST_PEOPLE, MOST_AUC, MOST_FOUND, TELLS_MEMBERS
 from goldfc.site.policy import Policy
 
@@ -341,9 +341,13 @@ def software(components: Sequence[Component]) -> Section:
 
 def as_page(agreement: Agreement, components: Sequence[Component] = ()) -> str:
     """For a browser; names from the file are text and nothing else."""
-    page = templates().get_template("dossier.html")
-    return page.render(
-        title=f"{TITLE} {agreement.federation}", about=agreement.title, sections=sections_of(agreement, components)
+    return sealed_page(
+        "dossier.html",
+        style="dossier.css",
+        script=None,
+        title=f"{TITLE} {agreement.federation}",
+        about=agreement.title,
+        sections=sections_of(agreement, components),
     )
 
 

@@ -262,7 +262,7 @@ def cards(support: Support, model: Model, profiles: Profiles, badges: Sequence[B
 
 def most_different(profiles: Profiles) -> IntArray:
     """The features that are shown: all, or of too many those that differ most, in their order."""
-    return np.sort(np.argsort(-np.abs(profiles.z).max(axis=0), kind="stable")[:MOST_FEATURES_SHOWN])
+    return np.sort(profiles.most_different_first(np.arange(len(profiles.features)))[:MOST_FEATURES_SHOWN])
 
 
 def feature_table(profiles: Profiles, shown_features: IntArray) -> list[tuple[Feature, list[TableCell]]]:

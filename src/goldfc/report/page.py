@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-from goldfc.report.drawings import COLOURS, colour, ink
+from goldfc.report.drawings import COLOURS, colour, ink, paint
 
 
 @cache
@@ -16,16 +16,23 @@ def templates(*packages: str) -> Environment:
     """The pages of some packages, which may use what all pages share; names in them are strangers' and are escaped."""
     loaders = [PackageLoader(package) for package in (*packages, "goldfc.report")]
     environment = Environment(loader=ChoiceLoader(loaders), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.globals |= {"colour": colour, "ink": ink, "version": version("goldfc")}
+    environment.globals |= {"colour": colour, "ink": ink, "paint": paint, "version": version("goldfc")}
     return environment
 
 
-def sealed_page(name: str, **content: Any) -> str:
-    """A page that runs its own style and script, and loads and runs nothing else, whatever is written in it."""
-    environment = templates()
-    style, script = (environment.get_template(part).render(colours=COLOURS) for part in ("model.css", "page.js"))
-    policy = f"default-src 'none'; style-src {hash_of(style)}; script-src {hash_of(script)}; base-uri 'none'"
-    return environment.get_template(name).render(style=style, script=script, policy=policy, **content)
+def sealed_page(
+    name: str, *packages: str, style: str = "model.css", script: str | None = "page.js", more: str = "", **content: Any
+) -> str:
+    """A page that runs its own style and script, and loads and runs nothing else, whatever is written in it.
+
+    `more` is what else its policy allows, such as pictures that are in it.
+    """
+    environment = templates(*packages)
+    styles = environment.get_template(style).render(colours=COLOURS, **content)
+    code = "" if script is None else environment.get_template(script).render()
+    scripts = f"script-src {hash_of(code)}; " if code else ""
+    policy = f"default-src 'none'; style-src {hash_of(styles)}; {scripts}base-uri 'none'{more}"
+    return environment.get_template(name).render(style=styles, script=code, policy=policy, **content)
 
 
 def hash_of(text: str) -> str:

@@ -98,6 +98,10 @@ class Profiles:
         with np.errstate(over="ignore"):
             return np.clip(np.maximum(self.spread, least) / deviation, 1.0 / FURTHEST_APART, FURTHEST_APART)
 
+    def most_different_first(self, features: IntArray) -> IntArray:
+        """Some features, those first in which clusters differ most from the mean of all."""
+        return np.asarray(features[np.argsort(-np.abs(self.z[:, features]).max(axis=0), kind="stable")])
+
     def traits(self, cluster: int) -> tuple[Trait, ...]:
         """What is special about a cluster."""
         return tuple(

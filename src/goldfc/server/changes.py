@@ -41,6 +41,8 @@ FEW_ROWS = 0.25
 SOME = 0.15
 # A cluster has grown if its share of all rows is so many times what it was, and by so much.
 TIMES_AS_LARGE, AT_LEAST = 1.5, 0.02
+# Clusters are found anew when there are so many times the rows that there were when they were last found.
+OUTGROWN = 1.5
 # It has moved if its mean has, by so many standard deviations of its rows, or by such a share of them.
 MOVED, MOVED_SHARE = 0.5, 0.2
 
@@ -50,19 +52,25 @@ def going_on(model: Model, before: Model, summaries: Sequence[Summary], rng: np.
     tables = compare(before, model, summaries, rng)
     ids, next_id = ids_after(tables.heir, before)
     changes = tuple(Telling(before, model, ids, tables).all())[:MOST_CHANGES]
-    past = before.descent
+    past, rows = before.descent, float(model.mass.sum())
     return replace(
         in_order_of_ids(model, ids),
         descent=Descent(
             ids=np.sort(ids),
             next_id=next_id,
             generation=1 + (past.generation if past else 0),
+            found=rows if has_outgrown(before, rows) else before.found,
             ancestors=(*(past.ancestors if past else ()), before.digest)[-MOST_ANCESTORS:],
             joined=tuple(site for site in model.sites if site not in before.sites),
             left=tuple(site for site in before.sites if site not in model.sites),
             changes=changes,
         ),
     )
+
+
+def has_outgrown(before: Model, rows: float) -> bool:
+    """Whether there are so many more rows by now that clusters are to be found anew."""
+    return rows >= OUTGROWN * before.found
 
 
 # --- the two tables ---

@@ -5,13 +5,14 @@ A fusion is one class with a line in `FUSIONS`; nothing else need know of it.
 
 import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pkgutil import resolve_name
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from goldfc.errors import BadMessage, BadSettings
 from goldfc.message.columns import Terms
@@ -158,9 +159,21 @@ def in_order(summaries: Iterable[Summary], *, any_round: bool = False) -> tuple[
     return ordered
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work in one thread: sums that several make depend in their last digits on how many there are."""
+    # Only what is loaded can be limited.
+    import sklearn.cluster  # noqa: F401, PLC0415 (who only merges need not wait for it)
+
+    with threadpool_limits(limits=1):
+        yield
+
+
 def warn_of_fewer(wanted: int | None, found: int) -> None:
     """Say that there are fewer clusters than asked for, as scikit-learn does."""
     if wanted is not None and found < wanted:
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 (as above)
+
         clusters = "1 cluster was" if found == 1 else f"{found} clusters were"
         warnings.warn(
             f"Only {clusters} found, and {wanted} were asked for: the sites' micro-clusters tell no more apart.",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadSettings
@@ -20,7 +19,7 @@ from goldfc.learning.paper.granularity import find_levels
 from goldfc.message.compete import Compete
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
-from goldfc.server.fusions import warn_of_fewer
+from goldfc.server.fusions import one_thread, warn_of_fewer
 from goldfc.server.one_shot import reach_of
 
 
@@ -44,8 +43,7 @@ class Gold:
         if n_clusters is None:
             raise BadSettings("n_clusters must be a whole number from 1 on; GOLD does not propose one.", "n-clusters")
         centroids = np.vstack([summary.centroids for summary in summaries])
-        # One thread: sums that are made by several depend in their last digits on how many there are.
-        with threadpool_limits(limits=1):
+        with one_thread():
             levels = find_levels(centroids, self.learning, rng)
             labels = (fuse_fewer if self.fewer else fuse_levels)(levels, n_clusters, rng)
             return model_of(summaries, centroids, labels, levels)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.errors import BadMessage
@@ -39,6 +38,8 @@ def leave_one_out(
     With `n_clusters` None there are as many as in the model. `rng_of` gives randomness that begins afresh, so that no
     difference comes from the draw alone.
     """
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 (a page without influence need not wait for it)
+
     check_fused(model, summaries)
     if missing := set(model.sites) - {summary.site for summary in summaries}:
         raise BadMessage(

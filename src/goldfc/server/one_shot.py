@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.agreement import Agreement
 from goldfc.learning.consensus import STARTS
-from goldfc.learning.judge import KINDS, Kind, Usual, Verdict, judge
+from goldfc.learning.judge import KINDS, Kind, Verdict, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.levels import Levels
 from goldfc.learning.micro_clusters import (
@@ -23,10 +22,13 @@ from goldfc.learning.micro_clusters import (
 )
 from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
+from goldfc.learning.staying import Past
+from goldfc.message.density import shares_of_density
 from goldfc.message.model import Model, Prototypes
 from goldfc.message.summary import Summary
 from goldfc.message.task import Task
-from goldfc.server.fusions import newest, warn_of_fewer
+from goldfc.server.changes import has_outgrown
+from goldfc.server.fusions import newest, one_thread, warn_of_fewer
 
 # A row is far from a cluster when it is further out than any of its micro-centroids by so many times the typical
 # distance of a row from its micro-centroid.
@@ -61,7 +63,9 @@ class OneShot:
     half_life
         They count half as much for every so many rounds that the summary is older than the newest; None: as much.
     before
-        The model before: its clusters stay if they are nearly the best.
+        The model before: its clusters go on, unless there are many more rows now, or clear evidence against it.
+    explain
+        Where the number of clusters is given, the evidence for every number is told all the same.
     """
 
     task: Task = field(default_factory=Task)
@@ -71,6 +75,7 @@ class OneShot:
     mass_cap: float | None = None
     half_life: float | None = None
     before: Model | None = None
+    explain: bool = False
 
     def staying(self, before: Model) -> "OneShot":
         """The same, after a model."""
@@ -85,15 +90,16 @@ class OneShot:
         """The kind of clusters that the micro-clusters speak for; with `n_clusters` None their number is proposed."""
         layout = summaries[0].layout
         shares = self.shares(summaries)
-        # One thread: sums that are made by several depend in their last digits on how many there are.
-        with threadpool_limits(limits=1):
+        with one_thread():
             micro = pool(summaries, layout, by_mass=self.task.mass, shares=shares)
             group = merge_many(micro, self.at_most, rng)
             merged = micro.merged(group)
             unit, scale = standardized(merged, one_scale=self.task.scaling == "given")
-            usual = None if self.before is None else usual_of(self.before)
-            verdict = judge(unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, usual=usual)
             centroids = np.vstack([summary.centroids for summary in summaries])
+            past = self.past(means_of(centroids, group, micro.mass), merged.total_mass, scale)
+            verdict = judge(
+                unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, past=past, explain=self.explain
+            )
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
             reach = reach_of(merged, verdict, covariance, prototypes)
@@ -115,15 +121,24 @@ class OneShot:
             digests=tuple(summary.to_message().digest for summary in summaries),
             prototypes=prototypes,
             proposal=verdict.proposal,
+            asked=None if n_clusters is None else int(n_clusters),
             moments=pooled_moments(summaries, shares),
             terms=newest(summaries),
         )
 
-
-def usual_of(before: Model) -> Usual:
-    """What there was: of which kind, how many, and whether gaps told them apart."""
-    by_gaps = before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps)
-    return Usual(before.kind, len(before.centroids), by_gaps)
+    def past(self, points: FloatArray, rows: float, scale: FloatArray) -> Past | None:
+        """What there was before, as micro-centroids of today show it; None where clusters are to be found anew."""
+        before = self.before
+        if before is None or has_outgrown(before, rows):
+            return None
+        means = before.layout.numbers_of(before.centroids)
+        return Past(
+            labels=shares_of_density(before, points).argmax(axis=1),
+            means=(means - means.mean(axis=0)) / scale,
+            mass=before.mass,
+            own=before.kind == "own",
+            by_gaps=before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps),
+        )
 
 
 @dataclass(frozen=True)

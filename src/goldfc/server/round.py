@@ -90,7 +90,7 @@ def fuse_admitted(
 def fuse_usable(usable: Sequence[Summary], agreement: Agreement, n_clusters: int | None, after: Model | None) -> Model:
     """As was agreed on, after a model if there is one."""
     check_n_clusters(n_clusters)
-    fusion, rng = fusion_of(agreement), generator(agreement.seed, "server")
+    fusion, rng = replace(fusion_of(agreement), explain=True), generator(agreement.seed, "server")
     if after is None:
         return fusion.fuse(usable, n_clusters, rng)
     check_before(after, agreement.terms, agreement.terms.n_features)

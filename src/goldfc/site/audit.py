@@ -229,14 +229,17 @@ class NearestRow:
 
 
 def nearest_other(rows: FloatArray) -> FloatArray:
-    """The distance of every row to the nearest other one; rows are looked at in blocks."""
-    found = np.empty(len(rows))
+    """The distance of every row to the nearest other one; rows are looked at in blocks.
+
+    Half the squared distance of x and y is x^2 / 2 + y^2 / 2 - x y.
+    """
+    half, found = 0.5 * squares(rows), np.empty(len(rows))
     for start in range(0, len(rows), 256):
-        block = rows[start : start + 256]
-        squares = (block**2).sum(axis=1)[:, None] - 2.0 * block @ rows.T + (rows**2).sum(axis=1)
-        squares[np.arange(len(block)), start + np.arange(len(block))] = np.inf
-        found[start : start + 256] = np.sqrt(np.maximum(squares.min(axis=1), 0.0))
-    return found
+        own = slice(start, start + 256)
+        apart = half - rows[own] @ rows.T
+        np.fill_diagonal(apart[:, start:], np.inf)
+        found[own] = half[own] + apart.min(axis=1)
+    return np.sqrt(np.maximum(2.0 * found, 0.0))
 
 
 # --- membership ---

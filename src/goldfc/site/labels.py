@@ -4,7 +4,7 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -40,21 +40,27 @@ class Labels:
     reason: tuple[str, ...]  # empty where there is a cluster
 
 
-def labels_of(table: Table, model: Model) -> Iterator[Labels]:
-    """The labels of all rows of a file, in their order, some at a time."""
+# Called with labels, and the rows that have one.
+Watcher = Callable[[Labels, FloatArray], None]
+
+
+def labels_of(table: Table, model: Model, watch: Watcher = lambda _labels, _rows: None) -> Iterator[Labels]:
+    """The labels of all rows of a file, in their order, some at a time; somebody may `watch`."""
     first = start = 0
     for ids in table.ids():
         why = np.asarray(table.left_out[first : first + len(ids)]).reshape(-1)
         kept = np.flatnonzero(why == 0)
-        cluster, certainty, far = label_rows(table.rows.read(start, start + len(kept)), model)
-        reasons = ("", *table.reasons)
-        yield Labels(
+        rows, reasons = table.rows.read(start, start + len(kept)), ("", *table.reasons)
+        cluster, certainty, far = label_rows(rows, model)
+        labels = Labels(
             ids,
             spread_out(cluster, kept, len(ids), -1),
             spread_out(certainty, kept, len(ids), math.nan),
             spread_out(far, kept, len(ids), False),
             tuple(reasons[number] for number in why.tolist()),
         )
+        watch(labels, rows)
+        yield labels
         first, start = first + len(ids), start + len(kept)
 
 

@@ -38,6 +38,8 @@ from goldfc.site.audit import Change
 from goldfc.site.digests import Difference, Kept, Looked, difference, open_kept, people_in, write_kept
 from goldfc.site.policy import Policy
 
+# What a line says of a message that left, and of one that did so before.
+SENT, SENT_AGAIN = "sent", "sent again"
 LEDGER, SECRET, LOCK, ROWS, MESSAGE = "ledger.jsonl", "secret", ".lock", ".rows", ".message"
 ENVIRONMENT = "GOLDFC_LEDGER"
 SECRET_BYTES = 32

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, ndtri
+import scipy
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.k_means import ONE_THREAD, ROWS_AT_ONCE
@@ -92,7 +92,7 @@ def logistic_regression(X: FloatArray, y: IntArray) -> FloatArray:
 
     weights = np.zeros(X.shape[1])
     for _ in range(MOST_NEWTON_STEPS):
-        chance = expit(X @ weights)
+        chance = scipy.special.expit(X @ weights)
         slope = X.T @ (chance - y) + held * weights
         # Not by @, whose last digits may depend on the number of threads.
         curvature = np.einsum("ni,nj->ij", X * (chance * (1.0 - chance))[:, None], X) + np.diag(held)
@@ -126,8 +126,8 @@ class Normal:
             found[:, column] = 0.5 * (up - down)
         found[statistics + AT_THE_END > self.quantiles[-1]] = 1.0
         found[statistics - AT_THE_END < self.quantiles[0]] = 0.0
-        first, last = ndtri([AT_THE_END - np.spacing(1.0), 1.0 - AT_THE_END + np.spacing(1.0)])
-        return np.asarray(np.clip(ndtri(found), first, last))
+        first, last = scipy.special.ndtri([AT_THE_END - np.spacing(1.0), 1.0 - AT_THE_END + np.spacing(1.0)])
+        return np.asarray(np.clip(scipy.special.ndtri(found), first, last))
 
 
 def areas(trial: Trial) -> FloatArray:

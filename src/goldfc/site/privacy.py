@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from goldfc._types import FloatArray, IntArray, RowLabels
 from goldfc.errors import BadRows
@@ -132,7 +132,7 @@ def expected_auc(told: "Told") -> float:
     """That of the best test by theory, by whoever knows exactly what other rows are like: the mean over people."""
     directions = directions_of(spread_around(told.rows, told.found), told.allowed.coarseness)
     each = people_of_each(told.found.labels, told.rows.people)
-    return float(np.average(ndtr(np.sqrt(directions / (2.0 * each))), weights=each))
+    return float(np.average(scipy.special.ndtr(np.sqrt(directions / (2.0 * each))), weights=each))
 
 
 def noise_of_rounding(coarseness: float) -> float:

@@ -21,7 +21,7 @@ from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, encode, naming
 from goldfc.site.audit import Audit, audit
 from goldfc.site.digests import Looked, people_in
-from goldfc.site.ledger import Earlier, Ledger, LedgerFact, change_since
+from goldfc.site.ledger import SENT, SENT_AGAIN, Earlier, Ledger, LedgerFact, change_since
 from goldfc.site.oddities import odd_values
 from goldfc.site.policy import Policy, read_policy
 from goldfc.site.privacy import Rules
@@ -29,9 +29,6 @@ from goldfc.site.rows import checked
 from goldfc.site.seals import remember
 from goldfc.site.summarize import as_many, tell, with_membership
 from goldfc.site.table.table import Table
-
-# What the ledger calls a message that left.
-SENT = "sent"
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def send(
             ledger.keep(draft.digest, message, draft.table, site=draft.summary.site, data=data.name, to=to)
             ledger.note(SENT, **facts_of(draft, data, message), accepted_risk=bool(draft.audit.failures))
         else:
-            ledger.note("sent again", **facts_of(draft, data, message))
+            ledger.note(SENT_AGAIN, **facts_of(draft, data, message))
         ledger.forget(ledger.older_than(datetime.now(UTC) - timedelta(days=draft.policy.keep_days)), draft.policy)
         remember(data, agreement)
         if out is not None:

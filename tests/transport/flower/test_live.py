@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,17 +12,20 @@ from click.testing import CliRunner, Result
 
 from goldfc.cli import live, main
 from goldfc.errors import GoldError
+from goldfc.message.wire import encode
+from goldfc.server.round import fuse_usable
 from goldfc.transport.flower.job import Job, Status, Trouble
 from goldfc.transport.flower.kit import QUIET
+from pages import text_of
 from sentences import has_sentence
-from sites import Keys, agreement, write_agreement
+from sites import Keys, agreement, summary_of, write_agreement
 from transport.flower.loopback import write_site
 
 DONE = Status(
     state="done",
     expected=4,
     joined=4,
-    accepted=("east", "far", "north"),
+    accepted=("east", "far", "north", "west"),
     refused={"node 7": "it went away"},
     silent=("node 8",),
     missing=("south",),
@@ -63,6 +67,7 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
     monkeypatch.setattr(live, "flower_program", lambda: str(program))
     monkeypatch.setattr(live, "ASK_FLOWER", 0.1)
     federation = write_site(tmp_path / "site", 0, agreement()).with_name("federation.toml")
+    leave_result(tmp_path / "out")
 
     def call(status: Status | None, *options: str, state: str = "finished:completed", **run: object) -> Result:
         facts = None if status is None else json.loads(status.model_dump_json(exclude_unset=True))
@@ -75,11 +80,23 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretend:
     return call
 
 
+def leave_result(out: Path) -> None:
+    """What the server's program leaves in its folder: the summaries, and the model of those that are not left out."""
+    what = agreement()
+    sent = {name: summary_of(number, name, what)[0] for number, name in enumerate(("east", "north", "west", "far"))}
+    model = fuse_usable([sent[name] for name in ("east", "north", "west")], what, 4, None)
+    (out / "accepted").mkdir(parents=True)
+    for name, summary in sent.items():
+        (out / "accepted" / f"{name}.summary").write_bytes(encode(summary.to_message()))
+    (out / "global.model").write_bytes(encode(replace(model, terms=what.terms).to_message()))
+
+
 def calls(folder: Path) -> list[tuple[list[str], dict[str, str]]]:
     return [tuple(json.loads(line)) for line in (folder / "called.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_person_sees_what_became_of_everybody(pretend: Pretend) -> None:
+def test_a_person_sees_what_became_of_everybody_and_the_page(pretend: Pretend, tmp_path: Path) -> None:
+    (tmp_path / "out" / "names.toml").write_text('[[clusters]]\nid = 1\nname = "old"\n', encoding="utf-8")
     result = pretend(DONE)
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
@@ -94,9 +111,23 @@ def test_a_person_sees_what_became_of_everybody(pretend: Pretend) -> None:
         "Odd: Column 'age': north's mean is 660",
         "Labelled: east.",
         "Not labelled: north: it has not answered in time.",
-        "made with 2 sites: east, north.",
+        "Took part: east, north, west.",
+        "How many clusters? 4 were asked for; the evidence speaks for 3: the best balance of fit and simplicity.",
+        "4 clusters from",
+        "micro-clusters of 3 sites.",
+        "What they are called: 1 is 'old'.",
+        "report.html in a browser",
     ):
         assert sentence in said, said
+    page = text_of((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    for sentence in (
+        "Not used: node 7it went away",
+        "Not used: node 8it did not answer in time",
+        "Not used: farits columns spread 1e+05 times as far",
+        "The evidence speaks for 3",
+        "4asked for: taken here",
+    ):
+        assert sentence in page
 
 
 @pytest.mark.parametrize(

@@ -151,16 +151,22 @@ def test_more_clusters_than_can_be_told_apart_end_in_fewer_and_a_warning(tmp_pat
     assert status_in(tmp_path).labelled == NAMES
 
 
-def test_where_there_are_keys_everything_crosses_in_envelopes_and_the_model_is_the_same(tmp_path: Path) -> None:
+def run_sealed(folder: Path) -> tuple[Agreement, FakeGrid]:
+    """A round of sites and a server with keys."""
     keys = Keys.new()
     what = keys.agreement()
-    sites = sites_in(tmp_path, what)
-    keys.server.write(tmp_path / "server.key")
+    sites = sites_in(folder, what)
+    keys.server.write(folder / "server.key")
     for name, key in keys.sites.items():
-        key.write(tmp_path / f"{name}.key")
-        sites[name]["key"] = tmp_path / f"{name}.key"
+        key.write(folder / f"{name}.key")
+        sites[name]["key"] = folder / f"{name}.key"
     grid = grid_of(nodes_of(sites))
-    run_job(grid, job_in(tmp_path, what, expect=4, key=tmp_path / "server.key"))
+    run_job(grid, job_in(folder, what, expect=4, key=folder / "server.key"))
+    return what, grid
+
+
+def test_where_there_are_keys_everything_crosses_in_envelopes_and_the_model_is_the_same(tmp_path: Path) -> None:
+    what, grid = run_sealed(tmp_path)
     assert (tmp_path / "server" / "global.model").read_bytes() == by_file(tmp_path, what)
     assert status_in(tmp_path).labelled == NAMES
     for reply in grid.replies:
@@ -168,6 +174,15 @@ def test_where_there_are_keys_everything_crosses_in_envelopes_and_the_model_is_t
         assert isinstance(body, bytes)
         assert not body or body.startswith(b"goldfc sealed")
     assert sorted(path.stem for path in (tmp_path / "server" / "sealed").iterdir()) == list(NAMES)
+
+
+def test_a_node_keeps_the_model_by_which_its_site_makes_a_page_of_its_rows(tmp_path: Path) -> None:
+    run_sealed(tmp_path)
+    here = tmp_path / "north"
+    words = ["--key", tmp_path / "north.key", "-o", here / "again.csv", "--report", here / "page.html"]
+    command("label", here / "data.csv", "--model", here / "north.model", *words)
+    assert (here / "again.csv").read_bytes() == (here / "data.labels.csv").read_bytes()
+    assert "of our 120 rows have a label" in (here / "page.html").read_text(encoding="utf-8")
 
 
 def test_it_waits_until_all_that_are_expected_have_joined(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from goldfc_bench.attacks.page import table
 from goldfc_bench.rounds.growth import Growth
 from goldfc_bench.rounds.run import Row
 from goldfc_bench.rounds.scenes import APART, DRIFT, LEAST_SHARE, N_SITES, NEAR, NEIGHBOURS, PLANTED, ROUNDS, ROWS_EACH
-from goldfc_bench.rounds.ways import WAYS
+from goldfc_bench.rounds.ways import BEST, WAYS
 
 PAGE = """# Rounds that remember
 
@@ -37,7 +37,8 @@ apart. *From scratch* is the fusion of the same summaries without a model before
 
 {ways}
 
-Nearest old centroid and Hungarian matching carry the ids of old centroids over to a fusion from scratch. DBSTREAM and
+Nearest old centroid and Hungarian matching carry the ids of old centroids over to a fusion from scratch; so does the
+best matching of rows, which has the rows of all sites and lets as many of them as can be keep their id. DBSTREAM and
 CluStream (river) see pooled rows, one by one, on the first {streamed} mixtures; CluStream is told the true number.
 
 ## What was planted
@@ -47,6 +48,10 @@ CluStream (river) see pooled rows, one by one, on the first {streamed} mixtures;
 ## Sets
 
 {sets}
+
+*Going on*: in rounds after which the clusters before go on. *Anew*: in those in which clusters are found from scratch,
+because there are half as many rows again as when they last were, or because their gaps are no longer clear. *Best*: if
+every round were fused from scratch, and ids given by the best matching of rows.
 
 ## Many rounds
 
@@ -85,8 +90,8 @@ def as_markdown(rows: Sequence[Row], growth: Growth, command: str) -> str:
         streamed=sum(row.way == "DBSTREAM" for row in rows),
         planted=table(("", "planted", "named", "nearer: planted", "named"), list(lines_of_planted(ours))),
         sets=table(
-            ("", "rows with the same surroundings", "kept their id", "ARI", "from scratch"),
-            [line_of_set(row) for row in ours if row.group == "set"],
+            ("", "rows with the same surroundings", "kept their id", "going on", "anew", "best", "ARI", "from scratch"),
+            [line_of_set(row, best) for row, best in zip(of_sets(rows, "ours"), of_sets(rows, BEST), strict=True)],
         ),
         n_rounds=len(growth.seconds),
         growth=table(("", "first rounds", "last rounds"), list(lines_of_growth(growth))),
@@ -151,9 +156,16 @@ def disturbed_in(rows: Sequence[Row]) -> str:
     return f"{sum(row.disturbed for row in rows)} of {quiet}" if quiet else "-"
 
 
-def line_of_set(row: Row) -> tuple[str, ...]:
-    """Of ours."""
-    return row.name, str(row.calm), kept([row]), f"{mean(row.ari):.3f}", f"{mean(row.ari_of_fresh):.3f}"
+def of_sets(rows: Sequence[Row], way: str) -> list[Row]:
+    """Of a way, set by set."""
+    return [row for row in rows if row.group == "set" and row.way == way]
+
+
+def line_of_set(row: Row, best: Row) -> tuple[str, ...]:
+    """Of ours, and what matching could do at best."""
+    goes_on = share_of(row.kept - row.kept_anew, row.calm - row.calm_anew)
+    shares = kept([row]), goes_on, share_of(row.kept_anew, row.calm_anew), kept([best])
+    return row.name, str(row.calm), *shares, f"{mean(row.ari):.3f}", f"{mean(row.ari_of_fresh):.3f}"
 
 
 def lines_of_growth(growth: Growth) -> Iterator[tuple[str, ...]]:
@@ -169,9 +181,13 @@ def lines_of_growth(growth: Growth) -> Iterator[tuple[str, ...]]:
 
 
 def kept(rows: Sequence[Row]) -> str:
+    """Of the rows in whose surroundings nothing changed."""
+    return share_of(sum(row.kept for row in rows), sum(row.calm for row in rows))
+
+
+def share_of(some: int, of: int) -> str:
     """In per cent."""
-    calm = sum(row.calm for row in rows)
-    return f"{100.0 * sum(row.kept for row in rows) / calm:.2f} %" if calm else "-"
+    return f"{100.0 * some / of:.2f} %" if of else "-"
 
 
 def ari_of(rows: Sequence[Row]) -> str:

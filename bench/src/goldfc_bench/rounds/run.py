@@ -40,6 +40,8 @@ class Row:
     named: Mapping[str, int] = field(default_factory=dict)  # those of them that were named, and nothing else was
     ari: tuple[float, ...] = ()  # of every round
     ari_of_fresh: tuple[float, ...] = ()  # fused from scratch
+    calm_anew: int = 0  # calm rows of rounds in which clusters were found anew
+    kept_anew: int = 0  # and those of them that kept their id
     code: str = ""  # the digest of the code it was made with
 
     def to_json(self) -> str:
@@ -111,11 +113,14 @@ def counted(row: Row, step: Step, revealed: Revealed, best: float) -> Row:
     if revealed.planted:
         planted[revealed.planted] += 1
         named[revealed.planted] += step.said == (revealed.planted,)
+    calm, kept = int(revealed.calm.sum()), int((step.before == step.now)[revealed.calm].sum())
     return replace(
         row,
         rounds=row.rounds + 1,
-        calm=row.calm + int(revealed.calm.sum()),
-        kept=row.kept + int((step.before == step.now)[revealed.calm].sum()),
+        calm=row.calm + calm,
+        kept=row.kept + kept,
+        calm_anew=row.calm_anew + step.anew * calm,
+        kept_anew=row.kept_anew + step.anew * kept,
         quiet=row.quiet + revealed.is_quiet,
         disturbed=row.disturbed + (revealed.is_quiet and ids_in(step.before) != ids_in(step.now)),
         planted=dict(planted),

@@ -9,6 +9,8 @@ from scipy.optimize import linear_sum_assignment
 
 from goldfc import Model, OneShot, Summary, fuse, label
 from goldfc._types import FloatArray, IntArray
+from goldfc.learning.judge import GO_ON
+from goldfc.message.density import shares_of_density
 from goldfc.message.descent import Descent
 from goldfc.randomness import generator
 from goldfc_bench.rounds.scenes import PLANTED
@@ -17,6 +19,7 @@ FUSION = OneShot()
 # An old centroid is near if it is nearer than this share of what the two nearest old ones are apart.
 NEAR = 0.5
 NOBODY = "0" * 32
+BEST = "best matching of rows"
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,11 @@ class Step:
     before: IntArray
     now: IntArray
     said: tuple[str, ...] = ()
+    anew: bool = True  # whether clusters were found anew
+
+
+# Which cluster now is which before; by the model before, the one now, and all rows.
+Match = Callable[[Model, Model, FloatArray], Mapping[int, int]]
 
 
 class Way(Protocol):
@@ -47,21 +55,22 @@ class Ours:
         last = self.model
         self.model = fresh if last is None else fuse(summaries, None, FUSION, generator(0, "server"), after=last)
         said = () if self.model.descent is None else tuple(one.what for one in self.model.descent.changes)
-        return step_of(rows, last, self.model, tuple(what for what in said if what in PLANTED))
+        step = step_of(rows, last, self.model, tuple(what for what in said if what in PLANTED))
+        return replace(step, anew=self.model.why != GO_ON)
 
 
 @dataclass
 class Matched:
-    """Fused from scratch; a cluster has the id of an old one that its centroid is matched with."""
+    """Fused from scratch; a cluster has the id of an old one that it is matched with."""
 
-    match: Callable[[FloatArray, FloatArray], Mapping[int, int]]
+    match: Match
     model: Model | None = None
 
     def step(self, summaries: Sequence[Summary], rows: FloatArray, fresh: Model, n_clusters: int) -> Step:  # noqa: ARG002
         """One round more."""
         last, self.model = self.model, fresh
         if last is not None:
-            self.model = with_ids(fresh, last, self.match(last.centroids, fresh.centroids))
+            self.model = with_ids(fresh, last, self.match(last, fresh, rows))
         return step_of(rows, last, self.model, ())
 
 
@@ -77,7 +86,12 @@ def with_ids(fresh: Model, last: Model, matched: Mapping[int, int]) -> Model:
     for place in range(len(ids)):
         ids[place] = last.ids[matched[place]] if place in matched else next_id
         next_id += place not in matched
-    return replace(fresh, descent=Descent(ids, next_id, 1, (NOBODY,), (), (), ()))
+    return replace(fresh, descent=Descent(ids, next_id, 1, fresh.found, (NOBODY,), (), (), ()))
+
+
+def by_centroids(match: Callable[[FloatArray, FloatArray], Mapping[int, int]]) -> Match:
+    """A match that needs no more than old and new centroids."""
+    return lambda last, fresh, _: match(last.centroids, fresh.centroids)
 
 
 def nearest_within(old: FloatArray, new: FloatArray) -> dict[int, int]:
@@ -95,7 +109,20 @@ def nearest_within(old: FloatArray, new: FloatArray) -> dict[int, int]:
 
 def hungarian(old: FloatArray, new: FloatArray) -> dict[int, int]:
     """The matching that is shortest in all."""
-    return dict(zip(*(side.tolist() for side in linear_sum_assignment(distances(new, old))), strict=True))
+    return assigned(distances(new, old))
+
+
+def by_rows(last: Model, fresh: Model, rows: FloatArray) -> dict[int, int]:
+    """The matching by which most rows keep their id; no server has the rows."""
+    places = (shares_of_density(model, rows).argmax(axis=1) for model in (fresh, last))
+    shared = np.zeros((len(fresh.centroids), len(last.centroids)))
+    np.add.at(shared, tuple(places), 1.0)
+    return assigned(-shared)
+
+
+def assigned(cost: FloatArray) -> dict[int, int]:
+    """Who is matched with whom at the least cost."""
+    return dict(zip(*(side.tolist() for side in linear_sum_assignment(cost)), strict=True))
 
 
 def distances(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -146,8 +173,9 @@ def clustream(width: int, n_clusters: int) -> object:  # noqa: ARG001
 
 WAYS: dict[str, Callable[[], Way]] = {
     "ours": Ours,
-    "nearest old centroid": lambda: Matched(nearest_within),
-    "Hungarian matching": lambda: Matched(hungarian),
+    "nearest old centroid": lambda: Matched(by_centroids(nearest_within)),
+    "Hungarian matching": lambda: Matched(by_centroids(hungarian)),
+    BEST: lambda: Matched(by_rows),
     "DBSTREAM": lambda: Stream(dbstream),
     "CluStream": lambda: Stream(clustream),
 }

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import gammainc
+import scipy
 
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.k_means import k_means
@@ -333,7 +333,8 @@ def variance_of(share: float, radius: float, d: int) -> float:
     for _ in range(HALVINGS):
         middle = (low * high) ** 0.5
         c = middle * d
-        inside = gammainc(d / 2.0 + 1.0, c / 2.0) / middle + 1.0 - gammainc(d / 2.0, c / 2.0)
+        own, next_one = scipy.special.gammainc([d / 2.0, d / 2.0 + 1.0], c / 2.0)
+        inside = next_one / middle + 1.0 - own
         low, high = (middle, high) if inside > share else (low, middle)
     return float(radius**2 / (high * d))
 

@@ -19,7 +19,7 @@ from goldfc.message.levels import Private
 from goldfc.message.message import canonical_json
 from goldfc.message.task import Task
 from goldfc.message.wire import encode
-from goldfc.site.ledger import Ledger
+from goldfc.site.ledger import SENT, SENT_AGAIN, Ledger
 from goldfc.site.policy import Policy
 from goldfc.site.privacy import Rules
 from goldfc.site.private.budget import eps_of, rho_of
@@ -130,7 +130,7 @@ def send_privately(
             agreement.read_summary(summary.to_message())
             message = sealed_for_server(encode(summary.to_message()), request.site, agreement, key)
             write_durably(ledger.message_file(request.digest), message, private=True)
-        ledger.note("sent again" if again else "sent", **facts, sha256=hashlib.sha256(message).hexdigest())
+        ledger.note(SENT_AGAIN if again else SENT, **facts, sha256=hashlib.sha256(message).hexdigest())
         remember(data, agreement)
         if out is not None:
             write_durably(out, message)

@@ -17,7 +17,7 @@ from goldfc.site.table.numerals import as_whole
 from goldfc.site.table.text import PACKED, names_in_header, open_text, refuse_empty
 
 # About so many bytes of text, or values of another file, make a block.
-BYTES_OF_A_BLOCK = 2**20
+BYTES_OF_A_BLOCK = 2**21
 # What files begin with that may be called otherwise.
 FILES_BEGIN = {b"PAR1": ".parquet", b"ARRO": ".arrow"}
 # Hidden files, and those that a spreadsheet keeps while a workbook is open.

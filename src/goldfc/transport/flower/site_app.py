@@ -10,6 +10,7 @@ What a site reads and writes is said by its own settings (`--node-config`), neve
     policy       its policy                         [policy.toml beside the data]
     accept-risk  true: send although the audit speaks against it
 
+The model stays beside the labels as it came, SITE.model, so that `goldfc label --report` can make a page of the rows.
 What it must know between the two messages stays on its own disk, in its ledger (`.goldfc` beside the data). Nobody sits
 in front of a node, so what is a warning by file is a refusal here, unless the site's policy accepts it by name.
 """
@@ -26,6 +27,7 @@ from flwr.clientapp import ClientApp
 
 from goldfc.agreement import FILE, Agreement, read_agreement
 from goldfc.errors import AuditRefused, BadMessage, BadSettings, GoldError
+from goldfc.files import write_durably
 from goldfc.message.columns import Column
 from goldfc.message.envelope import PrivateKey
 from goldfc.site.labels import holds_labels, labels_of, write_labels
@@ -219,6 +221,7 @@ def label_own_rows(node: NodeSettings, message: Message) -> Answer:
     with withholding(node), node.table(model.terms.columns, refuse="columns") as table:
         name = node.agreement.id_column or "row"
         labels = write_labels(labels_of(table, model), node.labels, name, model.fingerprint)
+    write_durably(node.labels.with_name(f"{node.site}.model"), letter, private=True)
     logger.warning("goldfc: labels of %d rows are written.", labels.rows - labels.without.total())
     for reason, count in labels.without.items():
         logger.warning("goldfc: %d rows have no label: %s.", count, reason)
