@@ -202,6 +202,20 @@ def test_rounds_of_the_same_people_are_counted_and_end(tmp_path: Path) -> None:
     assert refusals(table_of(80, seed=1), data, round=7) == []
 
 
+def test_the_same_people_answer_few_different_questions(tmp_path: Path) -> None:
+    given, data = table_of(80), tmp_path / "data.csv"
+    for left_out in NAMES[:3]:
+        columns = {name: column for name, column in given.columns.items() if name != left_out}
+        assert refusals(Given(columns), data) == []
+        sent(Given(columns), data)
+        sent(Given(dict(reversed(columns.items()))), data, round=2)  # the order of columns makes no other question
+    assert refusals(given, data) == ["questions"]
+    assert refusals(Given(columns), data, round=3) == []
+    assert refusals(Given(columns), data, smallest=9) == ["questions"]
+    write_policy(tmp_path, "most_questions = 4")
+    assert refusals(given, data) == []
+
+
 def later(monkeypatch: pytest.MonkeyPatch, **ago: float) -> None:
     """Let time pass."""
 

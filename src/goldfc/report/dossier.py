@@ -227,6 +227,7 @@ def each_threshold(agreement: Agreement) -> Iterator[tuple[str, str, str]]:
             own,
         )
         yield f"Messages of largely the same people in {usual.days} days, at most", str(usual.most_messages), own
+        yield "Different questions (columns, settings) that these answer, at most", str(usual.most_questions), own
     if isinstance(level, Private):
         yield "eps of a message", f"{level.eps:g}", f"{agreed}; a policy may want less"
         yield "delta of a message", f"{level.delta:g}", f"{agreed}; a policy may want less"

@@ -58,6 +58,7 @@ class Limits:
     most_tpr: float = MOST_FOUND
     least_changed: int | None = None  # people, since an earlier message of largely the same ones; None: as `required`
     most_messages: int | None = None  # of largely the same people, this one included
+    most_questions: int | None = None  # that these answer
 
 
 USUAL = Limits()
@@ -71,6 +72,7 @@ class Change:
     added: int
     removed: int
     messages: int = 1  # so many of largely the same people were sent before, as far back as they are counted
+    questions: int = 1  # so many different ones they answered, with this message's
 
     @property
     def people(self) -> int:
@@ -141,6 +143,16 @@ class Audit:
             yield Finding(
                 "messages",
                 f"{self.change.messages} messages of largely the same people have left before, and {most} are the most",
+            )
+        yield from self._failures_of_questions()
+
+    def _failures_of_questions(self) -> Iterator[Finding]:
+        change, most = self.change, self.limits.most_questions
+        if change is not None and most is not None and change.questions > most:
+            yield Finding(
+                "questions",
+                f"largely the same people have answered {change.questions - 1} different questions before (columns and "
+                f"settings), and {most} are the most: together, such answers tell who is in them",
             )
 
     @property

@@ -39,6 +39,8 @@ from goldfc.site.table.scratch import Stored
 
 # Values are told apart to so many parts of their column's range.
 PARTS = 1e6
+# Where a part ends: at no number that values with few digits have, for in other units these are rounded otherwise.
+GOLDEN = 0.6180339887498949
 # Beyond this, whole numbers are no longer exact.
 FURTHEST = 2.0**53
 # So many of the lowest and highest values of a column are tried as its ends.
@@ -156,7 +158,8 @@ def digest_of_cells(
         parts = np.subtract(values, low)
         parts /= span
         parts *= PARTS
-        np.clip(np.rint(parts, out=parts), -FURTHEST, FURTHEST, out=parts)
+        parts += GOLDEN
+        np.clip(np.floor(parts, out=parts), -FURTHEST, FURTHEST, out=parts)
     whole = parts.astype(np.int64)
     return digest(whole) if isinstance(digest, PartDigests) else digest_of_parts(whole, digest)
 

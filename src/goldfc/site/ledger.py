@@ -44,6 +44,9 @@ LEDGER, SECRET, LOCK, ROWS, MESSAGE = "ledger.jsonl", "secret", ".lock", ".rows"
 ENVIRONMENT = "GOLDFC_LEDGER"
 SECRET_BYTES = 32
 
+# What is kept of a message and compared with a later one.
+FACTS_COMPARED = ("site", "sent", "question")
+
 LedgerFact = str | int | bool | list[str]
 
 
@@ -64,6 +67,7 @@ class Earlier:
     digest: str
     site: str
     sent: str
+    question: str
     difference: Difference
 
 
@@ -132,7 +136,7 @@ class Ledger:
         if secret is None:
             return []
         found = [
-            Earlier(digest, str(kept.facts["site"]), str(kept.facts["sent"]), difference(kept, table, secret))
+            Earlier(digest, *(str(kept.facts[fact]) for fact in FACTS_COMPARED), difference(kept, table, secret))
             for digest, kept in self.all_kept()
         ]
         return [one for one in found if one.difference.largely_the_same]
@@ -215,14 +219,15 @@ def is_ours(folder: Path) -> bool:
     return is_private(folder) and (folder / SECRET).is_file()
 
 
-def change_since(earlier: Sequence[Earlier], days: int) -> Change | None:
+def change_since(earlier: Sequence[Earlier], days: int, question: str) -> Change | None:
     """The message of largely the same people that differs least from a table, if any of its people changed; how many.
 
     Messages of exactly the same people count, but show nobody who came or went.
     """
     if not earlier:
         return None
-    recent = sum(age_of(one.sent) <= timedelta(days=days) for one in earlier)
-    changes = [Change(one.sent, one.difference.came, one.difference.went, recent) for one in earlier]
+    recent = [one for one in earlier if age_of(one.sent) <= timedelta(days=days)]
+    counts = len(recent), len({one.question for one in recent} | {question})
+    changes = [Change(one.sent, one.difference.came, one.difference.went, *counts) for one in earlier]
     others = [change for change in changes if change.people]
     return min(others or changes, key=lambda change: (change.people, change.sent))

@@ -239,15 +239,13 @@ def weights_of(within: FloatArray, others: FloatArray) -> Iterator[FloatArray]:
     """What makes a metric: a matrix, or a factor for every feature."""
     yield np.ones(others.shape[1])
     yield 1.0 / np.sqrt(np.maximum(diagonal_of(within), 1e-3))
-    yield from whitenings(within, RIDGES)
+    if within.ndim == 2:
+        yield from whitenings(within, RIDGES)
     yield from whitenings(np.cov(others.T).reshape(2 * (others.shape[1],)), RIDGES_OF_OTHERS)
 
 
 def whitenings(covariance: FloatArray, ridges: Sequence[float]) -> Iterator[FloatArray]:
-    """What makes a covariance, or variances, round."""
-    if covariance.ndim == 1:
-        yield from (1.0 / np.sqrt(covariance + ridge) for ridge in ridges)
-        return
+    """What makes a covariance round."""
     values, vectors = np.linalg.eigh(covariance)
     yield from (np.asarray(vectors / np.sqrt(np.maximum(values, 0.0) + ridge)) for ridge in ridges)
 

@@ -37,6 +37,7 @@ class Policy(Strict):
     person: Text | None = None
     least_sites: Annotated[int, Field(ge=1)] = 3
     most_messages: Annotated[int, Field(ge=1)] = 12
+    most_questions: Annotated[int, Field(ge=1)] = 3
     days: Days = 365
     least_changed: Annotated[int, Field(ge=0)] | None = None  # None: as many as `smallest`
     most_auc: ShareSetting = MOST_AUC
@@ -132,7 +133,7 @@ class Policy(Strict):
     def limits(self, smallest: int) -> Limits:
         """What the audit goes by, where no micro-cluster may have fewer rows than `smallest`."""
         least = max(smallest, 2) if self.least_changed is None else self.least_changed
-        return Limits(self.most_auc, self.most_tpr, least_changed=least, most_messages=self.most_messages)
+        return Limits(self.most_auc, self.most_tpr, least, self.most_messages, self.most_questions)
 
     def person_column(self, agreement: Agreement) -> str | None:
         """The column that says whose a row is: the site's, or the agreed one."""

@@ -13,6 +13,7 @@ import math
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -334,7 +335,7 @@ class Precision:
     of_all: Steps
     near: Steps  # of rows around their micro-centroids
 
-    @property
+    @cached_property
     def grid(self) -> FloatArray:
         """What every micro-centroid is rounded to."""
         return self.near.of_means(self.each)

@@ -16,6 +16,7 @@ from goldfc.errors import AuditRefused, BadMessage, BadSettings
 from goldfc.files import write_durably
 from goldfc.message.envelope import PrivateKey, PublicKey, is_sealed, seal, unseal
 from goldfc.message.levels import Private
+from goldfc.message.message import canonical_json
 from goldfc.message.model import Model
 from goldfc.message.summary import Summary
 from goldfc.message.wire import decode, encode, naming
@@ -41,6 +42,7 @@ class Draft:
     policy: Policy
     ledger: Ledger
     known: frozenset[str]  # digests of the messages that it was compared with
+    question: str  # what was asked, in short
     notes: tuple[str, ...] = ()  # what else the user should know
     last_said: str | None = None  # the digest of the last round's message, if it said the very same
 
@@ -74,13 +76,21 @@ def draft_summary(table: Table, site: str, agreement: Agreement, data: Path, pol
     agreement.read_summary(message)  # what the server would refuse is told here
     # An identical message tells nothing new, however often it leaves.
     earlier = [] if message.digest in known else ledger.earlier(looked)
-    change = change_since(earlier, policy.days)
+    question = question_of(agreement)
+    change = change_since(earlier, policy.days, question)
     found = audit(told, change=change, required=task.smallest, limits=limits)
     in_file = tuple((name, count, table.place_in_file(row)) for name, count, row in found.dominated)
     report = replace(found, dominated=in_file)
     last = last_said(told.summary, ledger)
     notes = (*odd_values(table), *same_rows_elsewhere(earlier, site), *nothing_new(last))
-    return Draft(told.summary, looked, report, policy, ledger, known, notes, None if last is None else last.digest)
+    said = None if last is None else last.digest
+    return Draft(told.summary, looked, report, policy, ledger, known, question, notes, said)
+
+
+def question_of(agreement: Agreement) -> str:
+    """What a site is asked for, in short: other columns, or other settings, put other people together."""
+    columns = sorted(canonical_json(column.model_dump(mode="json")) for column in agreement.columns)
+    return hashlib.sha256(canonical_json([columns, agreement.task.to_message().digest]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -141,7 +151,8 @@ def send(
         if message is None:
             refuse_news(draft)
             message = sealed_for_server(encode(draft.summary.to_message()), draft.summary.site, agreement, key)
-            ledger.keep(draft.digest, message, draft.table, site=draft.summary.site, data=data.name, to=to)
+            facts = {"site": draft.summary.site, "data": data.name, "to": to, "question": draft.question}
+            ledger.keep(draft.digest, message, draft.table, **facts)
             ledger.note(SENT, **facts_of(draft, data, message), accepted_risk=bool(draft.audit.failures))
         else:
             ledger.note(SENT_AGAIN, **facts_of(draft, data, message))

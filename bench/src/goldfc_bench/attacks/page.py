@@ -7,6 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
+from goldfc_bench.attacks.beyond import MESSAGES, MOST_MISSING, Beyond
 from goldfc_bench.attacks.homogeneity import Claims
 from goldfc_bench.attacks.price import Price
 from goldfc_bench.attacks.run import LEVELS, Level, Row
@@ -54,6 +55,14 @@ mean or the median of other rows (of categories, most levels are absent, which i
 refuses the second message anyway. *One of two sites* against the other: AUC by the model less its own part; by default
 a site takes part only with two others.
 
+## With more than one message, or from inside
+
+How well members are told from others (AUC of the classifier, means over targets) by an *outsider*, by an *insider* who
+knows half of them and takes these out of the means before she looks for the rest, and by whoever has so many messages
+of the same people, each without one to {missing} other columns, so that other people are together in each.
+
+{beyond_table}
+
 ## What people have in common
 
 Whether a tumour is malignant, as a sensitive column beside ten others, {claims_rows} rows. Claims are made about people
@@ -88,6 +97,7 @@ class Results:
     rows: Sequence[Row]
     claims: dict[str, Claims]
     claims_rows: int
+    beyond: Sequence[Beyond]
     prices: Sequence[Price]  # of the paper's splits
     family_prices: Sequence[Price]
 
@@ -122,6 +132,8 @@ def as_markdown(results: Results, command: str) -> str:
         attack_mean=fmean(row.auc for row in after for _ in row.audit),
         others_table=others_table(results),
         lattice_rows=100,
+        missing=MOST_MISSING,
+        beyond_table=beyond_table(results.beyond),
         claims_rows=results.claims_rows,
         claims_table=table(
             ("", "people with claims", "right", "right without a message"),
@@ -214,6 +226,21 @@ def others_of(rows: Sequence[Row]) -> tuple[str, ...]:
     names = ("attribute", "new_row", "new_row_without", "other_site")
     means = (fmean(getattr(row, name) for row in rows) for name in names)
     return (str(sum(row.restored for row in rows)), *(f"{mean:.2f}" for mean in means))
+
+
+def beyond_table(found: Sequence[Beyond]) -> str:
+    """A line for each."""
+    header = ("", "rows", "targets", "outsider", "insider", *(f"messages: {count}" for count in MESSAGES))
+    lines = [
+        (
+            one.table,
+            str(one.rows),
+            str(one.targets),
+            *(f"{auc:.2f}" for auc in (one.outsider, one.insider, *one.together)),
+        )
+        for one in found
+    ]
+    return table(header, lines)
 
 
 def price_table(prices: Sequence[Price]) -> str:

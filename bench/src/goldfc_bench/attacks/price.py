@@ -1,7 +1,8 @@
 """What the level costs: the ARI of the same federations without it, and with it."""
 
+import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from warnings import catch_warnings, simplefilter
 
@@ -19,6 +20,7 @@ from goldfc.server.one_shot import OneShot
 from goldfc.site.label import predict
 from goldfc.site.summarize import summarize
 from goldfc_bench.cases import split_of
+from goldfc_bench.digest import digest_of
 from goldfc_bench.families import FAMILIES, Family
 from goldfc_bench.score import ari
 from goldfc_bench.shapes.ours import as_numbers
@@ -41,11 +43,26 @@ class Price:
     without: float
     with_level: float
     refused: int
+    code: str = ""  # the digest of the code it was made with
+
+    @property
+    def work(self) -> str:
+        """What it is of."""
+        return self.name
 
     @property
     def cost(self) -> float:
         """What is lost."""
         return self.without - self.with_level
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> "Price":
+        """Read it back."""
+        return cls(**json.loads(line))
 
 
 @dataclass(frozen=True)
@@ -68,7 +85,12 @@ def price_of(name: str, seeds: int | None = None) -> Price:
         for federation in [split(name) if family is None else drawn(family, seed)]
     ]
     without, with_level = (float(np.mean([pair[which][0] for pair in found])) for which in (0, 1))
-    return Price(name, without, with_level, found[0][1][1])
+    return Price(name, without, with_level, found[0][1][1], code_of_prices())
+
+
+def code_of_prices() -> str:
+    """The digest of what makes them."""
+    return digest_of("goldfc_bench.attacks.price")
 
 
 def split(name: str) -> Federation:

@@ -29,7 +29,7 @@ Level = Literal["before", "after", "private"]
 # The level `private` is attacked by a benchmark of its own.
 LEVELS: tuple[Level, ...] = ("before", "after")
 SIZES = (20, 40, 100, 300, 1_000, 3_000)
-SMALLEST, PEOPLE = 5, 800
+SMALLEST, PEOPLE = 5, 1_200
 UNMEASURED = Guess(1.0, 1.0)
 TASK = Task(level=with_fewest(SMALLEST), rows_each=rows_each(SMALLEST))
 
