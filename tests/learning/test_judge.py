@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from goldfc.learning.judge import GO_ON, KINDS, Kind, Verdict, is_clear, judge
 from goldfc.learning.k_means import k_means
 from goldfc.learning.micro_clusters import MicroClusters, scatter_of, standardized
 from goldfc.learning.mixture import clusters_of, one_hot
+from goldfc.learning.proposal import OBSERVATIONS_OF_FORM, OBSERVATIONS_THROUGH_NOISE
 from goldfc.learning.staying import Past
 from strategies import blobs, micro_clusters, mixed, seeds
 
@@ -48,13 +50,21 @@ def stretched_alike(seed: int) -> Rows:
     return round_ones @ np.array([[4.0, 0.0, 0.0], [1.5, 1.0, 0.0], [-1.0, 0.5, 0.6]]), y
 
 
-def judged(rows: Rows, n_clusters: int | None, seed: int = 0, kinds: tuple[Kind, ...] = KINDS) -> tuple[Verdict, float]:
-    """What is said of 160 micro-clusters of the rows, and how well it goes with the truth."""
+def judged(
+    rows: Rows,
+    n_clusters: int | None,
+    seed: int = 0,
+    kinds: tuple[Kind, ...] = KINDS,
+    count: int = 160,
+    observations: float = OBSERVATIONS_OF_FORM,
+) -> tuple[Verdict, float]:
+    """What is said of so many micro-clusters of the rows, and how well it goes with the truth."""
     X, y = rows
-    own, centroids = k_means(X / X.std(axis=0), 160, np.random.default_rng(seed))
+    own, centroids = k_means(X / X.std(axis=0), count, np.random.default_rng(seed))
     X = X / X.std(axis=0)
     micro = MicroClusters(centroids, np.bincount(own).astype(float), scatter_of(X, centroids, own))
-    verdict = judge(standardized(micro)[0], n_clusters, np.random.default_rng(seed), kinds=kinds)
+    unit, rng = standardized(micro)[0], np.random.default_rng(seed)
+    verdict = judge(unit, n_clusters, rng, kinds=kinds, observations=observations)
     return verdict, float(adjusted_rand_score(y, verdict.labels[own]))
 
 
@@ -91,6 +101,13 @@ def test_clusters_that_are_stretched_alike_share_a_covariance(seed: int) -> None
     assert verdict.kind == "shared"
     assert right > 0.8
     assert "stretched alike" in verdict.why
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_noise_leaves_few_micro_clusters_these_tell_the_form_of_clusters_too(seed: int) -> None:
+    few = partial(judged, count=15, observations=OBSERVATIONS_THROUGH_NOISE)
+    assert few(own_forms(seed), 3)[0].kind == "own"
+    assert few(stretched_alike(seed), 4)[0].kind == "shared"
 
 
 @pytest.mark.parametrize("kind", KINDS)

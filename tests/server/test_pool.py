@@ -22,7 +22,7 @@ from goldfc.message.levels import with_fewest
 from goldfc.message.task import Part, Task
 from goldfc.randomness import generator
 from goldfc.server import one_shot as server_module
-from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, spread_in
+from goldfc.server.one_shot import MOST_PROTOTYPES, merge_many, observations_of, spread_in
 from goldfc.server.one_shot import pool as pool_of
 from goldfc.site.label import predict
 from strategies import blobs, micro_clusters, same_partition, seeds
@@ -102,6 +102,12 @@ def test_a_shape_without_masses_counts_as_many_rows_as_its_micro_clusters_stand_
     micro = pool([known, silent])
     rows_of_silent = known.mass.mean() * len(silent.centroids)
     np.testing.assert_allclose(micro.scatter, 100 * known.shape + rows_of_silent * silent.shape)
+
+
+def test_a_micro_cluster_stands_for_more_where_all_are_noisy() -> None:
+    exact = [summary_of(name) for name in NAMES]
+    noisy = [replace(one, error=np.ones(3)) for one in exact]
+    assert observations_of(noisy) > observations_of([*noisy[:2], exact[2]]) == observations_of(exact)
 
 
 def test_masses_count_for_nothing_where_the_fusion_does_not_ask_for_them() -> None:

@@ -74,7 +74,7 @@ class Linked:
     clarity: float
 
 
-def judge(
+def judge(  # noqa: PLR0913 (what is given, and what is known of it)
     micro: MicroClusters,
     n_clusters: int | None,
     rng: np.random.Generator,
@@ -83,13 +83,14 @@ def judge(
     starts: int = STARTS,
     past: Past | None = None,
     explain: bool = False,
+    observations: float = OBSERVATIONS_OF_FORM,
 ) -> Verdict:
     """Cluster standardised micro-clusters in the way that is to be believed; fewer than asked for if many are alike.
 
     Clusters of the past go on, if they can. To `explain` is to tell the evidence for every number also where one is
     given.
     """
-    court = Court(micro, rng, kinds, starts)
+    court = Court(micro, rng, kinds, starts, observations)
     verdict = None if past is None else court.go_on(past, n_clusters)
     if n_clusters is None:
         return verdict or court.propose()
@@ -105,6 +106,7 @@ class Court:
     rng: np.random.Generator
     kinds: tuple[Kind, ...]
     starts: int
+    observations: float = OBSERVATIONS_OF_FORM  # of a micro-cluster, to tell the form of clusters
 
     def decide(self, n_clusters: int) -> Verdict:
         """So many clusters, of the kind to believe."""
@@ -211,7 +213,7 @@ class Court:
             return "shared"
         if "shared" not in self.kinds:
             return "own"
-        fits = Fits(self.micro, OBSERVATIONS_OF_FORM)
+        fits = Fits(self.micro, self.observations)
         return "own" if fits.own(n_clusters) > fits.shared(n_clusters) else "shared"
 
     def linked(self, linked: Linked) -> Verdict:

@@ -34,8 +34,9 @@ from goldfc.learning.mixture import (
 from goldfc.learning.ward import Tree, grow_tree
 
 # How many observations a micro-cluster counts as; where there are categories or very many numbers, one tells more. To
-# tell the form of clusters it counts as more than to tell their number.
-OBSERVATIONS, OBSERVATIONS_OF_MORE, OBSERVATIONS_OF_FORM = 1.0, 3.0, 1.6
+# tell the form of clusters it counts as more than to tell their number; and as far more if noise lets a site tell but
+# few micro-clusters, each of which then stands for so many more rows.
+OBSERVATIONS, OBSERVATIONS_OF_MORE, OBSERVATIONS_OF_FORM, OBSERVATIONS_THROUGH_NOISE = 1.0, 3.0, 1.6, 14.0
 # A cluster's own size is held to the common one as if so many more micro-clusters had that.
 SIZE_HELD = 1.0
 # Every k up to here is tried; above, steps of an eighth, and then every k around the best.

@@ -22,6 +22,7 @@ from goldfc.learning.micro_clusters import (
 )
 from goldfc.learning.mixture import clusters_of, one_hot, squares_between, whiten
 from goldfc.learning.moments import Moments, pool_moments
+from goldfc.learning.proposal import OBSERVATIONS_OF_FORM, OBSERVATIONS_THROUGH_NOISE
 from goldfc.learning.staying import Past
 from goldfc.message.density import shares_of_density
 from goldfc.message.model import Model, Prototypes
@@ -98,7 +99,14 @@ class OneShot:
             centroids = np.vstack([summary.centroids for summary in summaries])
             past = self.past(means_of(centroids, group, micro.mass), merged.total_mass, scale)
             verdict = judge(
-                unit, n_clusters, rng, kinds=self.kinds, starts=self.starts, past=past, explain=self.explain
+                unit,
+                n_clusters,
+                rng,
+                kinds=self.kinds,
+                starts=self.starts,
+                past=past,
+                explain=self.explain,
+                observations=observations_of(summaries),
             )
             made = Made(layout, centroids, micro.mass, verdict.labels[group])
             covariance, prototypes = describe_clusters(unit, scale, verdict, made)
@@ -139,6 +147,12 @@ class OneShot:
             own=before.kind == "own",
             by_gaps=before.kind == "linked" or (before.proposal is not None and before.proposal.of_gaps),
         )
+
+
+def observations_of(summaries: Sequence[Summary]) -> float:
+    """As how many observations a micro-cluster counts, to tell the form of clusters."""
+    noisy = all(summary.error is not None for summary in summaries)
+    return OBSERVATIONS_THROUGH_NOISE if noisy else OBSERVATIONS_OF_FORM
 
 
 @dataclass(frozen=True)

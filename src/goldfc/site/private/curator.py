@@ -83,17 +83,18 @@ class Sums:
 def whole(vectors: FloatArray, unit: int) -> FloatArray:
     """Vectors of length 1 at most in whole numbers, of length `unit` at most, whatever was rounded on the way."""
     scaled = vectors.clip(-1.0, 1.0)
-    scaled[np.isnan(scaled)] = 0.0
-    scaled = np.trunc(scaled * unit)
-    long = np.einsum("ij,ij->i", scaled, scaled) > unit * unit  # exact: these are whole numbers below 2^53
-    if long.any():
-        scaled[long] = [shortened(vector, unit) for vector in scaled[long].astype(np.int64)]
+    scaled *= unit
+    np.trunc(scaled, out=scaled)
+    # Exact, for these are whole numbers below 2^53; where something is no number, it is not true.
+    good = np.einsum("ij,ij->i", scaled, scaled) <= unit * unit
+    if not good.all():
+        scaled[~good] = [shortened(vector, unit) for vector in np.nan_to_num(scaled[~good]).astype(np.int64)]
     return np.asarray(scaled)
 
 
 def shortened(vector: IntArray, unit: int) -> IntArray:
     """A vector that is too long, by rounding or because a touch is wrong, made short enough in whole numbers."""
-    length = isqrt(sum(int(value) ** 2 for value in vector)) + 1
+    length = max(unit, isqrt(sum(int(value) ** 2 for value in vector)) + 1)
     return np.asarray(np.sign(vector) * (np.abs(vector) * unit // length))
 
 

@@ -28,7 +28,8 @@ FINE_U, GRID, FURTHEST_Z = 2**20, 2**10, 8.0
 # Of the budget, so much is for every touch; and so many cells there are, times rows times the root of rho / features.
 FOR_RINGS, FOR_MOMENTS, FOR_SCATTER = Fraction(1, 100), Fraction(5, 100), Fraction(13, 100)
 FOR_VOTES, FOR_STEPS = (Fraction(9, 100),) * 3, (Fraction(9, 100), Fraction(17, 100), Fraction(28, 100))
-CELLS = 0.24
+# Of few features it is as of so many: there the noise in masses decides, which does not grow with features.
+CELLS, FEATURES_AT_LEAST = 0.24, 5
 # How far rows are from the middle of the ranges is counted in so many half octaves. The rows of the nearer share
 # decide, and the vectors of their moments may be so much longer.
 RINGS, NEARER, FURTHER = 16, 0.8, 1.25
@@ -108,7 +109,7 @@ class NoisyCells:
 
 def cells_for(n_rows: float, n_features: int, rho: Fraction) -> float:
     """So many cells can be told through the noise."""
-    return float(CELLS * n_rows * float(rho / n_features) ** 0.5)
+    return float(CELLS * n_rows * float(rho / max(n_features, FEATURES_AT_LEAST)) ** 0.5)
 
 
 def find_private(
@@ -264,21 +265,26 @@ def release_scatter(curator: Curator, unit: ToGrid, cells: NoisyCells, rho: Frac
 def by_ranges(rows: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Rows in u, clipped, as whole numbers: u times FINE_U. What is no number lies in the middle."""
     with np.errstate(over="ignore", invalid="ignore"):
-        u = np.clip(2.0 * ((rows - low) / (high - low)) - 1.0, -1.0, 1.0)
+        u = (rows - low) / (high - low)
+        u *= 2.0
+        u -= 1.0
+    np.clip(u, -1.0, 1.0, out=u)
     u[np.isnan(u)] = 0.0
-    return np.asarray(np.rint(u * FINE_U))
+    u *= FINE_U
+    return np.asarray(np.rint(u, out=u))
 
 
 def on_grid(z: FloatArray) -> FloatArray:
     """As whole numbers."""
-    return np.asarray(np.rint(np.clip(z, -FURTHEST_Z, FURTHEST_Z) * GRID))
+    near = np.clip(z, -FURTHEST_Z, FURTHEST_Z)
+    near *= GRID
+    return np.asarray(np.rint(near, out=near))
 
 
 def nearest_cell(rows: FloatArray, centres: FloatArray) -> IntArray:
-    """The nearest centre; both are whole numbers, and so are all sums, which are exact."""
-    score = rows @ (2.0 * centres).T
-    score -= squared_lengths(centres)
-    return np.asarray(np.argmax(score, axis=1))
+    """The nearest centre, where 2 x c - c^2 is largest; all are whole numbers, and so are all sums, which are exact."""
+    score = np.column_stack([rows, np.ones(len(rows))]) @ np.vstack([2.0 * centres.T, -squared_lengths(centres)])
+    return np.asarray(score.argmax(axis=1))
 
 
 def residuals(rows: FloatArray, centres: FloatArray, radius: float) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -308,8 +314,15 @@ def pairs_of_columns(n_features: int) -> tuple[IntArray, IntArray]:
 
 def products_of_pairs(vectors: FloatArray) -> FloatArray:
     """The upper triangle of v v', with sqrt(2) off the diagonal: of the length |v|^2, or shorter if it is a part."""
-    down, across = pairs_of_columns(vectors.shape[1])
-    return np.asarray(vectors[:, down] * vectors[:, across] * np.where(down == across, 1.0, np.sqrt(2.0)))
+    n_rows, d = vectors.shape
+    down, across = pairs_of_columns(d)
+    if len(down) == d:
+        return vectors * vectors
+    products = np.empty((n_rows, len(down)))
+    for column, first in enumerate(np.searchsorted(down, np.arange(d))):
+        np.multiply(vectors[:, [column]], vectors[:, column:], out=products[:, first : first + d - column])
+    products *= np.where(down == across, 1.0, np.sqrt(2.0))
+    return products
 
 
 # --- what is made of what was released ---
