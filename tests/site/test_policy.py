@@ -47,7 +47,13 @@ def run(*words: object) -> tuple[int, str]:
 def test_without_a_file_there_are_the_defaults(tmp_path: Path) -> None:
     policy = read_policy(tmp_path / "data.csv")
     assert policy == Policy()
-    assert (policy.smallest, policy.least_sites, policy.most_messages, policy.most_questions, policy.days) == (5, 3, 12, 3, 365)
+    assert (policy.smallest, policy.least_sites, policy.most_messages, policy.most_questions, policy.days) == (
+        5,
+        3,
+        12,
+        3,
+        365,
+    )
     assert (policy.most_auc, policy.most_tpr, policy.keep_days) == (0.7, 0.1, 365)
 
 

@@ -44,9 +44,6 @@ LEDGER, SECRET, LOCK, ROWS, MESSAGE = "ledger.jsonl", "secret", ".lock", ".rows"
 ENVIRONMENT = "GOLDFC_LEDGER"
 SECRET_BYTES = 32
 
-# What is kept of a message and compared with a later one.
-FACTS_COMPARED = ("site", "sent", "question")
-
 LedgerFact = str | int | bool | list[str]
 
 
@@ -136,7 +133,13 @@ class Ledger:
         if secret is None:
             return []
         found = [
-            Earlier(digest, *(str(kept.facts[fact]) for fact in FACTS_COMPARED), difference(kept, table, secret))
+            Earlier(
+                digest,
+                str(kept.facts["site"]),
+                str(kept.facts["sent"]),
+                str(kept.facts["question"]),
+                difference(kept, table, secret),
+            )
             for digest, kept in self.all_kept()
         ]
         return [one for one in found if one.difference.largely_the_same]
