@@ -21,6 +21,8 @@ root_doc = "docs/index"
 include_patterns = ["*.md", "docs/*.md", "bench/README.md", "benchmarks/*/README.md", "examples/notebooks/*.ipynb"]
 exclude_patterns = [".*", "build", "dist"]
 myst_heading_anchors = 4
+# Pictures with a width are copied, too.
+myst_enable_extensions = ["html_image"]
 
 # Types stand in signatures; what else is inherited from scikit-learn is told there.
 autodoc_default_options = {
@@ -34,7 +36,13 @@ python_maximum_signature_line_length = 100
 
 html_theme = "sphinx_book_theme"
 html_title = f"goldfc {release}"
-html_theme_options = {"show_navbar_depth": 1, "use_download_button": False, "use_fullscreen_button": False}
+# The search is beside the page; a second one above it would be all that is in its bar.
+html_theme_options = {
+    "navbar_persistent": [],
+    "show_navbar_depth": 1,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+}
 html_copy_source = False
 # The page that a server shows first.
 html_extra_path = ["start"]

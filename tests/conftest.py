@@ -9,6 +9,7 @@ from pathlib import Path
 # Also for the processes that tests start: threads that wait for each other would take what other tests need.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
+import hypothesis
 import pytest
 import sklearn.cluster  # noqa: F401 (its thread pools must be loaded before they can be limited)
 from threadpoolctl import threadpool_limits
@@ -57,6 +58,10 @@ LONG = (
 # The data of the experiments may lie beside the checkout; before any test asks where they are.
 if (DATA := Path(__file__).parents[2] / "shared" / "data").is_dir():
     os.environ.setdefault("GOLDFC_DATA", str(DATA))
+
+# No law depends on how fast or busy a machine is.
+hypothesis.settings.register_profile("any", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("any")
 
 
 def place_among(files: Sequence[str], nodeid: str) -> int:

@@ -11,6 +11,7 @@ import pytest
 from goldfc.agreement import MOST_BYTES, parse_agreement, read_agreement
 from goldfc.errors import BadSettings
 from goldfc.message.columns import Column
+from goldfc.message.envelope import PrivateKey
 from goldfc.site.init import agreement_text
 from sentences import refused
 
@@ -137,3 +138,40 @@ def test_a_text_has_one_way_to_be_written() -> None:
     assert parse_agreement(HEAD + '[[columns]]\nname = "taill\u00e9"\n', "it").columns
     with refused(BadSettings, "text-not-normal"):
         parse_agreement(HEAD + '[[columns]]\nname = "taille\u0301"\n', "it")
+
+
+KEY = f'key = "{PrivateKey.new().public.text}"\n'
+LEVELS_OF_MANY = ",".join(f'"{n}"' for n in range(900))
+NOT_TOGETHER = {
+    "column-not-number": COLUMN + 'kind = "boolean"\nunit = "m"',
+    "column-range": COLUMN + "range = [2, 1]",
+    "column-step": COLUMN + "step = 0",
+    "column-categories": COLUMN + 'kind = "category"\ncategories = ["a"]',
+    "column-kind": COLUMN + 'categories = ["a", "b"]',
+    "columns-too-wide": "".join(
+        f'[[columns]]\nname = "{name}"\nkind = "category"\ncategories = [{LEVELS_OF_MANY}]\n' for name in "abcde"
+    ),
+    "site-without-key": f'{COLUMN}[server]\n{KEY}[[sites]]\nname = "north"',
+    "key-without-sites": f"{COLUMN}[server]\n{KEY}",
+    "deadline-without-zone": "deadline = 2027-01-31T18:00:00\n" + COLUMN,
+    "id-column-learned": 'id_column = "age"\n' + COLUMN,
+    "person-column-learned": 'person_column = "age"\n' + COLUMN,
+    "range-missing": 'scaling = "ranges"\n' + COLUMN,
+    "private-range-missing": 'privacy = "private"\n' + COLUMN,
+    "person-column-missing": f'privacy = "private"\nmost_rows = 2\n{COLUMN}range = [0, 120]',
+    "key-of-many-parts": "a." * 20 + "b = 1",
+    "settings-invalid": 'privacy = "secret"\n' + COLUMN,
+}
+
+
+@pytest.mark.parametrize(("code", "lines"), NOT_TOGETHER.items(), ids=NOT_TOGETHER)
+def test_what_does_not_fit_together_is_refused(code: str, lines: str) -> None:
+    with refused(BadSettings, code, "federation.toml"):
+        parse_agreement(HEAD + lines, "federation.toml")
+
+
+def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+    with refused(BadSettings, "agreement-unreadable", "federation.toml"):
+        read_agreement(tmp_path / "federation.toml")
+    with refused(BadSettings, "not-utf-8"):
+        parse_agreement(b'federation = "\xff"', "it")

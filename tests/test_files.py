@@ -597,4 +597,4 @@ def test_messages_models_and_labels_are_the_same_on_windows(
     here, there = (made[way] for made in walked)
     assert here == there
     assert {"east.summary", "the.model", "east.labels.csv"} <= here.keys()
-    assert here["east keeps"] == [".lock", "federations.json", "ledger.jsonl", "secret"]
+    assert here["east keeps"] == [".lock", "federations.json", "ledger.jsonl", "models.json", "secret"]

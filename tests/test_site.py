@@ -23,6 +23,8 @@ MOST_CLICKS = 3
 # Of the site, and no file that is only handed out.
 PAGE = re.compile(r"(?!.*(?:://|_downloads/)).*\.html")
 
+ELSEWHERE = re.compile(r"[a-z]+:")
+
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -70,6 +72,19 @@ def reached(site: Path) -> dict[str, str]:
     return {page.relative_to(site).as_posix(): text_of(page) for page in found}
 
 
+def misses(page: Path, places: dict[Path, set[str]]) -> set[str]:
+    """Links and pictures of a page, its menus as well, that lead to nothing."""
+    targets = {unescape(link) for link in re.findall(r'(?:href|src)="([^"]*)"', page.read_text(encoding="utf-8"))}
+    return {link for link in targets if not ELSEWHERE.match(link) and not is_there(link, page, places)}
+
+
+def is_there(link: str, page: Path, places: dict[Path, set[str]]) -> bool:
+    """Whether a link leads to a file, and if it is a page, to a place in it."""
+    address, place = urldefrag(link)
+    target = (page.parent / unquote(address.partition("?")[0])).resolve() if address else page
+    return target.is_file() and (not place or target not in places or unquote(place) in places[target])
+
+
 def codes_in(page: str) -> str:
     """All that is set as code."""
     return "\n".join(unescape(re.sub("<[^>]*>", "", code)) for code in re.findall(r"<code.*?</code>", page, re.DOTALL))
@@ -113,6 +128,12 @@ def test_a_reader_finds_every_command(reached: dict[str, str], program: click.Gr
     assert [
         name for name in program.commands if f'id="{program.name}-{name}"' not in reached["docs/commands.html"]
     ] == []
+
+
+def test_every_link_and_picture_is_there(site: Path) -> None:
+    pages = [page for page in site.rglob("*.html") if "_static" not in page.parts]
+    places = {page: set(re.findall(r'\bid="([^"]*)"', page.read_text(encoding="utf-8"))) for page in pages}
+    assert {page.relative_to(site).as_posix(): lost for page in pages if (lost := misses(page, places))} == {}
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:

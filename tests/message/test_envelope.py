@@ -373,8 +373,9 @@ def test_a_key_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("point", SMALL_ORDER, ids=lambda point: point.hex()[:8])
 def test_public_keys_that_protect_nothing_are_refused(point: bytes) -> None:
+    signing = SITE.public.parts()[0].public_bytes_raw()
     with refused(BadSettings, "key-protects-nothing"):
-        PublicKey(key_of(bytes(32) + point))
+        PublicKey(key_of(signing + point))
 
 
 @pytest.mark.parametrize("sign", [0, 128])
@@ -416,6 +417,8 @@ def test_a_locked_key_opens_with_its_passphrase_only(tmp_path: Path, monkeypatch
     SITE.write(path, "a passphrase")
     with refused(BadSettings, "passphrase-wrong"):
         PrivateKey.read(path, lambda: "another")
+    with refused(BadSettings, "passphrase-empty"):
+        SITE.write(tmp_path / "ward-b.key", "")
 
 
 @pytest.mark.parametrize("point", SMALL_ORDER, ids=lambda point: point.hex()[:8])

@@ -11,6 +11,7 @@ from goldfc import Summary, summarize
 from goldfc._types import FloatArray
 from goldfc.errors import BadMessage
 from goldfc.learning.micro_clusters import MOST_FEATURES_FOR_CORRELATIONS
+from goldfc.learning.moments import Moments
 from goldfc.message.columns import Column, Terms
 from goldfc.message.message import Message
 from goldfc.message.summary import LARGEST_MASS, is_covariance
@@ -75,6 +76,37 @@ def test_shapes_that_no_rows_have_are_refused(shape: Any, code: str) -> None:
     message = Message("summary", {"centroids": np.ones((2, 2)), "shape": np.array(shape)}, {"site": "a"})
     with refused(BadMessage, code):
         Summary.from_message(message)
+
+
+@pytest.mark.parametrize(
+    ("moments", "code"),
+    [
+        (Moments(5.0, np.ones(3), np.ones(2)), "moments-form"),
+        (Moments(5.0, np.ones(2), np.array([1.0, -1.0])), "moments-not-finite"),
+        (Moments(2.5, np.ones(2), np.ones(2)), "count-not-whole 2.5"),
+        (Moments(0.0, np.ones(2), np.ones(2)), "count-not-whole 0"),
+    ],
+)
+def test_moments_that_no_rows_have_are_refused(moments: Moments, code: str) -> None:
+    with refused(BadMessage, code, "'a'"):
+        Summary("a", np.ones((2, 2)), moments=moments)
+
+
+@pytest.mark.parametrize("error", [[1.0], [1.0, -1.0], [1.0, np.inf]])
+def test_errors_that_no_noise_has_are_refused(error: list[float]) -> None:
+    with refused(BadMessage, "error-form", "'a'"):
+        Summary("a", np.ones((2, 2)), error=np.array(error))
+
+
+def test_a_task_with_settings_out_of_range_is_refused() -> None:
+    told = Task().to_message()
+    bad = Message(told.kind, facts={**told.facts, "level": {"name": "private", "eps": 1e9}})
+    with refused(BadMessage, "message-invalid", "eps"):
+        Task.from_message(bad)
+
+
+def test_a_summary_is_shown_without_its_arrays() -> None:
+    assert repr(Summary("a", np.ones((3, 2)))) == "<Summary of site 'a': 3 micro-clusters of 2 features>"
 
 
 def test_with_many_features_a_shape_is_variances() -> None:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from goldfc.agreement import Agreement, parse_agreement
 from goldfc.cli import main
 from goldfc.message.envelope import PrivateKey
-from goldfc.report.dossier import as_markdown, as_page
-from goldfc.report.evidence import ATTACKS, CLAIMS, DESCRIBED, MEASURED
+from goldfc.report.dossier import as_markdown, as_page, sections_of
+from goldfc.report.evidence import ATTACKS, CLAIMS, MEASURED
 from goldfc.report.materials import Component, bill_of_materials, installed, licence_in
 from pages import addresses_in, policy_of, tags_of, text_of
 from sentences import has_sentence
@@ -33,7 +33,9 @@ def sealed() -> Agreement:
 
 
 def test_every_test_that_is_named_exists() -> None:
-    for place in {DESCRIBED, ATTACKS, *(place for claim in CLAIMS for place in claim.shown_by)}:
+    told = [*sections_of(agreed("[limits]\nsites_behind = 9")), *sections_of(sealed())]
+    named = [*(row.shown_by for section in told for row in section.rows), *(claim.shown_by for claim in CLAIMS)]
+    for place in {place for places in named for place in places}:
         path, _, test = place.partition("::")
         content = (ROOT / path).read_text(encoding="utf-8")
         assert not test or test in {node.name for node in ast.parse(content).body if isinstance(node, ast.FunctionDef)}
@@ -87,6 +89,7 @@ def test_names_from_a_file_are_text_and_nothing_else() -> None:
         (agreed('privacy = "private"\neps = 3.0'), "eps is above 2", "covers"),
         (sealed(), "Nothing in the file needs a remark", "not sealed"),
         (sealed(), "Nobody can speak for another site", "All of it"),
+        (agreed("[limits]\nsites_behind = 9"), "the server gets their sum alone", "sealed for the server"),
     ],
 )
 def test_it_says_what_holds_at_the_agreed_level(agreement: Agreement, said: str, unsaid: str) -> None:

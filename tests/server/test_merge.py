@@ -10,11 +10,12 @@ from goldfc import Summary, summarize
 from goldfc._types import FloatArray
 from goldfc.agreement import Agreement
 from goldfc.errors import BadMessage, TooFewSites
+from goldfc.learning.micro_clusters import MicroClusters
 from goldfc.learning.moments import Moments, pool_moments
 from goldfc.message.columns import Column
 from goldfc.message.levels import PLAIN, Level, Private, Suppressed, weakest
 from goldfc.message.wire import decode, encode
-from goldfc.server.merge import Merged, merge, merge_admitted
+from goldfc.server.merge import Merged, merge, merge_admitted, with_enough
 from goldfc.server.one_shot import fusion_of, shares_of
 from goldfc.server.round import fuse_admitted
 from goldfc.site.label import predict
@@ -161,6 +162,16 @@ def test_groups_that_are_too_small_to_be_told_are_not_told(monkeypatch: pytest.M
     assert result.mass is not None
     assert result.mass.min() >= 5
     assert result.rows == pytest.approx(6 * 60, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("mass", "expected"),
+    [([9.0, 9.0, 9.0], [0, 1, 2]), ([9.0, 2.0, 9.0], [0, 0, 1]), ([2.0, 2.0, 2.0], [0, 0, 0])],
+    ids=["all enough", "one too few", "all too few"],
+)
+def test_a_group_with_too_few_rows_joins_the_nearest(mass: list[float], expected: list[int]) -> None:
+    micro = MicroClusters(np.array([[0.0], [1.0], [9.0]]), np.array(mass))
+    assert with_enough(micro, np.arange(3), 5).tolist() == expected
 
 
 def test_what_is_withheld_stays_withheld() -> None:

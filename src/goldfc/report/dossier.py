@@ -21,6 +21,8 @@ from goldfc.report.evidence import (
     NOTHING_ELSE,
     PLAINLY,
     SEALED_HIDES,
+    SUM_OF_DEVICES,
+    SUMMARIES_STAY,
     WHAT_REMAINS,
 )
 from goldfc.report.materials import Component
@@ -239,7 +241,10 @@ def each_threshold(agreement: Agreement) -> Iterator[tuple[str, str, str]]:
 def sights(agreement: Agreement) -> Iterator[Row]:
     """Everybody who is near, and what they see."""
     yield Row(("Who works at a site", "Its own rows, labels and messages, and the model"), (FOR_OWNER_ALONE,))
-    yield Row(("The server", "Every site's summary, and the model; no label"), (NOTHING_ELSE,))
+    kept = "Every site's summary, which it keeps for later rounds, and the model; no label"
+    yield Row(("The server", kept), (NOTHING_ELSE, SUMMARIES_STAY))
+    if agreement.limits.sites_behind > 1:
+        yield Row(("A gateway", "The summaries of its devices; the server gets their sum alone"), (SUM_OF_DEVICES,))
     yield Row(
         (
             "Other sites",

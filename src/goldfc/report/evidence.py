@@ -12,6 +12,8 @@ DESCRIBED = "docs/privacy.md"
 NOTHING_ELSE = "tests/server/test_folder.py::test_a_site_must_tell_what_was_agreed_and_nothing_else"
 FOR_OWNER_ALONE = "tests/site/test_send.py::test_labels_are_for_their_owner_alone"
 SEALED_HIDES = "tests/message/test_envelope.py::test_nothing_of_the_content_shows"
+SUMMARIES_STAY = "tests/server/test_history.py::test_a_late_site_sends_one_file_and_nobody_else_does_anything"
+SUM_OF_DEVICES = "tests/server/test_merge.py::test_gateways_of_gateways_see_no_device_and_count_all_of_them"
 NAMES_OF_LEVELS = ("plain", "suppressed", "private")
 ALL, HIDES_NAMES, ROUNDED, NOISY = NAMES_OF_LEVELS, NAMES_OF_LEVELS[1:], NAMES_OF_LEVELS[1:2], NAMES_OF_LEVELS[2:]
 
@@ -188,6 +190,7 @@ CLAIMS = (
         "What stays at a site, and its labels, are for their owner alone (on Windows: as their folder is).",
         (
             "tests/site/test_ledger.py::test_everything_that_stays_is_private",
+            "tests/site/test_parts.py::test_what_is_kept_is_for_its_owner_alone_bounded_and_forgotten",
             FOR_OWNER_ALONE,
         ),
     ),

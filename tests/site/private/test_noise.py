@@ -132,3 +132,22 @@ def test_a_budget_is_made_of_fractions() -> None:
     assert isinstance(rho_of(Fraction(1), Fraction(1, 1000)), Fraction)
     assert isinstance(cost_of(3, 7), Fraction)
     assert budget.DIGITS >= 50
+
+
+def test_nothing_buys_nothing() -> None:
+    assert delta_of(Fraction(0), Fraction(1)) == 0
+
+
+def test_where_floating_point_numbers_are_too_hopeful_no_more_is_bought(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "FINE", 1_000)
+    monkeypatch.setattr(budget, "log_delta", lambda *_: -np.inf)
+    eps, delta = Fraction(1), Fraction(1, 1_000)
+    assert 0 < delta_of(rho_of(eps, delta), eps) <= delta
+
+
+def test_a_broken_source_of_randomness_ends_in_an_error(
+    monkeypatch: pytest.MonkeyPatch, randomness: Randomness
+) -> None:
+    monkeypatch.setattr(noise, "LONGEST_SERIES", 1)
+    with pytest.raises(ArithmeticError, match="a series does not end"):
+        by_exponential(np.ones(3, dtype=np.int64), 2, randomness)
