@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from goldfc._types import FloatArray, IntArray
 from goldfc.learning.judge import GO_ON, KINDS, Kind, Verdict, is_clear, judge
 from goldfc.learning.k_means import k_means
-from goldfc.learning.micro_clusters import MicroClusters, scatter_of, standardized
+from goldfc.learning.micro_clusters import MicroClusters, no_scatter, scatter_of, standardized
 from goldfc.learning.mixture import clusters_of, one_hot
 from goldfc.learning.proposal import OBSERVATIONS_OF_FORM, OBSERVATIONS_THROUGH_NOISE
 from goldfc.learning.staying import Past
@@ -334,3 +334,14 @@ def test_whatever_there_was_before_there_is_a_verdict(
     assert ((verdict.certainty >= 0.0) & (verdict.certainty <= 1.0)).all()
     assert (verdict.proposal is not None) == (explain or n_clusters is None)
     assert verdict.proposal is None or verdict.proposal.best in verdict.proposal.n_clusters
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("by_gaps", [False, True])
+def test_micro_clusters_that_are_all_the_same_are_one_cluster(own: bool, by_gaps: bool) -> None:
+    micro = MicroClusters(np.ones((2, 3)), np.array([4.0, 5.0]), no_scatter(3))
+    past = Past(np.array([0, 1]), np.eye(2, 3), np.ones(2), own=own, by_gaps=by_gaps)
+    verdict = judge(standardized(micro)[0], 2, np.random.default_rng(0), past=past, explain=True)
+    assert verdict.labels.tolist() == [0, 0]
+    assert verdict.proposal is not None
+    assert verdict.proposal.best == 1
