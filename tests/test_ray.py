@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import Parallel, _parallel_backends, delayed, parallel_config
-from joblib.pool import MemmappingPool
+from joblib.pool import MemmappingPool, PicklingPool
 from sklearn.base import clone
 
 from goldfc import GOLD, OneShotClustering
@@ -31,9 +31,11 @@ def cluster() -> Iterator[None]:
             patch.setenv(*setting)
         ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
     register_ray()  # type: ignore[no-untyped-call]
+    bases = PicklingPool.__bases__  # for which Ray puts its own
     with pytest.MonkeyPatch.context() as patch:
         keep_workers(patch)
         yield
+    PicklingPool.__bases__ = bases
     ray.shutdown()
 
 
